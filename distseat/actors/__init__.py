@@ -1,0 +1,1 @@
+"""Work on Ray: the only place that imports it."""

@@ -1,0 +1,255 @@
+"""The one driver of a sweep: a bounded number of calls in flight, every result asked for here.
+
+One encoder actor a model, a few models at once; the tests of a model are scored as soon as its vectors are whole. What
+the system did (an actor or node lost, out of memory) is tried again, a bounded number of times; what the program or its
+input did fails its unit and is told at the end, and the rest goes on.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+
+from distseat.actors.progress import Progress
+from distseat.actors.workers import EncodeReport, EncodingWorker, Placement, ScoreReport, score_and_commit
+from distseat.errors import IncompleteRunError
+from distseat.planning import EncodeUnit, ModelPlan, ScoreUnit
+
+__all__ = ["Driver", "Failure"]
+
+MAX_SYSTEM_RETRIES: Final = 3
+STALL_LIMIT_S: Final = 1800.0
+_NOTE_EVERY_S: Final = 60.0
+_UNITS_AHEAD: Final = 2  # an actor always has the next unit waiting, and no more
+_POLL_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A unit that could not be done, and why."""
+
+    what: str
+    cause: str
+
+
+@dataclass(slots=True)
+class _Lane:
+    """A model that is being encoded: its actor, and the units that no call holds yet."""
+
+    plan: ModelPlan
+    actor: Any
+    queue: deque[EncodeUnit]
+    in_flight: int = 0
+    retries: int = 0
+    loaded: bool = False
+    failed: bool = False
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call in flight: what to do with its result, with the program's error, with the system's."""
+
+    done: Callable[[Any], None]
+    failed: Callable[[str], None]
+    lost: Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Driver:
+    """Runs the units of some models.
+
+    Attributes
+    ----------
+    place
+        Says what a model's encoder runs on.
+    score_units
+        The units of scoring that a model still needs, once its vectors are whole; none where only encoding is wanted.
+    rows_path
+        Where a unit of scoring commits its rows.
+    """
+
+    store_root: Path
+    place: Callable[[ModelPlan], Placement]
+    score_units: Callable[[ModelPlan], Iterable[ScoreUnit]]
+    rows_path: Callable[[ScoreUnit], Path]
+    progress: Progress
+    failures: list[Failure] = field(default_factory=list)
+    _waiting: deque[tuple[ModelPlan, list[EncodeUnit]]] = field(default_factory=deque)
+    _lanes: list[_Lane] = field(default_factory=list)
+    _to_score: deque[tuple[ScoreUnit, int]] = field(default_factory=deque)
+    _n_scoring: int = 0
+    _calls: dict[Any, _Call] = field(default_factory=dict)
+
+    def run(self, work: Iterable[tuple[ModelPlan, list[EncodeUnit]]]) -> list[Failure]:
+        """Encode each model's units, then score it; what failed is returned.
+
+        Raises
+        ------
+        IncompleteRunError
+            Nothing has come back for half an hour: the cluster has not what the units ask for.
+        """
+        for plan, units in work:
+            if units:
+                self._waiting.append((plan, units))
+            else:
+                self._model_done(plan)
+        try:
+            while self._waiting or self._lanes or self._to_score or self._calls:
+                self._fill()
+                self._take(self._next_call())
+        finally:
+            for lane in self._lanes:
+                ray.kill(lane.actor)
+        return self.failures
+
+    def _fill(self) -> None:
+        """Start what there is room for."""
+        while self._waiting and len(self._lanes) < self._room_for_lanes(self._waiting[0][0]):
+            plan, units = self._waiting.popleft()
+            lane = _Lane(plan, None, deque(units))
+            self._lanes.append(lane)
+            self._start_actor(lane)
+        for lane in self._lanes:
+            while lane.loaded and lane.queue and lane.in_flight < _UNITS_AHEAD:
+                self._encode(lane, lane.queue.popleft())
+        while self._to_score and self._n_scoring < 2 * _cluster("CPU"):
+            self._score(*self._to_score.popleft())
+
+    def _room_for_lanes(self, plan: ModelPlan) -> int:
+        place = self.place(plan)
+        if place.num_gpus:
+            return max(1, int(_cluster("GPU") / place.num_gpus))
+        return max(1, int(_cluster("CPU") / place.threads))
+
+    def _start_actor(self, lane: _Lane) -> None:
+        place = self.place(lane.plan)
+        actor_class: Any = ray.remote(EncodingWorker)
+        lane.actor = actor_class.options(
+            num_cpus=place.threads, num_gpus=place.num_gpus, max_restarts=0, max_task_retries=0
+        ).remote(lane.plan.model, self.store_root, place)
+        name = lane.plan.model.spec.name
+
+        def done(_: None) -> None:
+            lane.loaded = True
+
+        def failed(cause: str) -> None:
+            self._fail(f"model {name}", cause)
+            self._close(lane)
+
+        self._calls[lane.actor.load.remote()] = _Call(done, failed, lambda cause: self._restart(lane, cause))
+
+    def _encode(self, lane: _Lane, unit: EncodeUnit) -> None:
+        actor = lane.actor
+        lane.in_flight += 1
+
+        def done(report: EncodeReport) -> None:
+            lane.in_flight -= 1
+            self.progress.encoded(report.n_stimuli)
+            self._close_if_done(lane)
+
+        def failed(cause: str) -> None:
+            lane.in_flight -= 1
+            lane.failed = True
+            self._fail(f"encoding unit {unit.unit_id} of {lane.plan.model.spec.name}", cause)
+            self._close_if_done(lane)
+
+        def lost(cause: str) -> None:
+            lane.in_flight -= 1
+            lane.queue.appendleft(unit)
+            if lane.actor is actor:  # the first of the calls that died with the actor starts the next one
+                self._restart(lane, cause)
+
+        self._calls[actor.encode.remote(unit)] = _Call(done, failed, lost)
+
+    def _restart(self, lane: _Lane, cause: str) -> None:
+        name = lane.plan.model.spec.name
+        lane.retries += 1
+        if lane.retries > MAX_SYSTEM_RETRIES:
+            self._fail(f"model {name}", f"its actor was lost {lane.retries} times; the last time: {cause}")
+            self._close(lane)
+            return
+        self.progress.note(
+            f"{name}: its actor was lost, starting another ({lane.retries} of {MAX_SYSTEM_RETRIES}): {cause}"
+        )
+        lane.loaded = False
+        ray.kill(lane.actor)
+        self._start_actor(lane)
+
+    def _close_if_done(self, lane: _Lane) -> None:
+        if lane in self._lanes and not lane.queue and not lane.in_flight:
+            self._close(lane)
+            if not lane.failed:
+                self.progress.model_done(lane.plan.model.spec.name)
+                self._model_done(lane.plan)
+
+    def _close(self, lane: _Lane) -> None:
+        if lane in self._lanes:
+            self._lanes.remove(lane)
+            ray.kill(lane.actor)
+
+    def _model_done(self, plan: ModelPlan) -> None:
+        self._to_score.extend((unit, 0) for unit in self.score_units(plan))
+
+    def _score(self, unit: ScoreUnit, retries: int) -> None:
+        self._n_scoring += 1
+        what = f"scoring unit {unit.unit_id} of {unit.model.spec.name}"
+
+        def done(report: ScoreReport) -> None:
+            self._n_scoring -= 1
+            self.progress.scored(report.n_rows)
+
+        def failed(cause: str) -> None:
+            self._n_scoring -= 1
+            self._fail(what, cause)
+
+        def lost(cause: str) -> None:
+            self._n_scoring -= 1
+            if retries < MAX_SYSTEM_RETRIES:
+                self.progress.note(f"{what}: lost, trying again ({retries + 1} of {MAX_SYSTEM_RETRIES}): {cause}")
+                self._to_score.append((unit, retries + 1))
+            else:
+                self._fail(what, f"lost {retries + 1} times; the last time: {cause}")
+
+        task: Any = ray.remote(score_and_commit)
+        reference = task.options(num_cpus=1, max_retries=0).remote(unit, self.store_root, self.rows_path(unit))
+        self._calls[reference] = _Call(done, failed, lost)
+
+    def _next_call(self) -> Any:
+        started = noted = time.monotonic()
+        while True:
+            ready, _ = ray.wait(list(self._calls), num_returns=1, timeout=_POLL_S)
+            if ready:
+                return ready[0]
+            now = time.monotonic()
+            if now - started > STALL_LIMIT_S:
+                raise IncompleteRunError(
+                    f"nothing came back for {STALL_LIMIT_S / 60:.0f} minutes with {len(self._calls)} calls waiting; "
+                    f"the cluster has {ray.available_resources()} to give: add nodes, or ask for less (num_gpus, "
+                    "threads); run again to go on"
+                )
+            if now - noted > _NOTE_EVERY_S:
+                noted = now
+                self.progress.note(f"waiting for {len(self._calls)} calls, for {now - started:.0f} s now")
+
+    def _take(self, reference: Any) -> None:
+        call = self._calls.pop(reference)
+        try:
+            result = ray.get(reference)
+        except RayTaskError as error:
+            call.failed(f"{type(error.cause).__name__}: {error.cause}")
+        except RayError as error:
+            call.lost(f"{type(error).__name__}: {error}".splitlines()[0])
+        else:
+            call.done(result)
+
+    def _fail(self, what: str, cause: str) -> None:
+        self.failures.append(Failure(what, cause))
+
+
+def _cluster(resource: str) -> float:
+    return max(1.0, float(ray.cluster_resources().get(resource, 0.0)))

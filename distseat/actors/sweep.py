@@ -1,0 +1,183 @@
+"""A sweep from configuration to results: plan, encode, score, decide, publish."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import ray
+
+from distseat import __version__
+from distseat.actors.driver import Driver, Failure
+from distseat.actors.progress import Progress, Silent
+from distseat.actors.runtime import ray_session
+from distseat.actors.workers import Placement
+from distseat.config import SweepConfig
+from distseat.errors import IncompleteRunError
+from distseat.planning import EncodeUnit, ModelPlan, ScoreUnit, SweepPlan, plan_sweep
+from distseat.scoring import decide
+from distseat.storage import publish
+from distseat.stores import ResultRow, publish_results, read_rows
+
+__all__ = ["Phase", "run_sweep"]
+
+Phase = Literal["sweep", "encode", "score"]
+
+_CPU_TOKENS: Final = 1_024
+_GPU_TOKENS: Final = 16_384
+
+
+def run_sweep(
+    config: SweepConfig, *, phase: Phase = "sweep", address: str | None = None, progress: Progress | None = None
+) -> list[ResultRow]:
+    """Run a sweep, or one half of it, and write its results.
+
+    Parameters
+    ----------
+    phase
+        "encode" fills the store and stops; "score" works on a store that is full.
+    address
+        Of a Ray cluster; None starts a Ray on this machine.
+
+    Returns
+    -------
+    list of ResultRow
+        Every planned row, decided; empty after "encode".
+
+    Raises
+    ------
+    DistseatError
+        The user's mistakes, before any work is done.
+    IncompleteRunError
+        Units failed or, in "score", are not encoded; no results are written, and a second run goes on from here.
+    """
+    progress = progress or Silent()
+    plan = plan_sweep(config)
+    to_encode = [(model, model.pending(plan.store)) for model in plan.models]
+    if phase == "score":
+        _require_encoded(to_encode)
+    to_score = {} if phase == "encode" else {m.model.key: _unscored(plan, m) for m in plan.models}
+    progress.planned(
+        n_models=sum(bool(units) for _, units in to_encode),
+        n_stimuli=sum(len(unit.stimuli) for _, units in to_encode for unit in units),
+        n_rows=sum(unit.n_rows for units in to_score.values() for unit in units),
+    )
+    if any(units for _, units in to_encode) or any(to_score.values()):
+        _work(plan, to_encode, to_score, address=address, progress=progress)
+    return [] if phase == "encode" else _publish(plan)
+
+
+def _work(
+    plan: SweepPlan,
+    to_encode: list[tuple[ModelPlan, list[EncodeUnit]]],
+    to_score: dict[str, list[ScoreUnit]],
+    *,
+    address: str | None,
+    progress: Progress,
+) -> None:
+    root = plan.store.root.resolve()
+    with ray_session(address) as own:
+        driver = Driver(
+            store_root=root,
+            place=lambda model: _placement(plan.config, model, own=own),
+            score_units=lambda model: to_score.get(model.model.key, []),
+            rows_path=lambda unit: plan.rows_path(unit).resolve(),
+            progress=progress,
+        )
+        failures = driver.run(to_encode)
+    if failures:
+        raise IncompleteRunError(_told(failures, plan.out))
+
+
+def _placement(config: SweepConfig, plan: ModelPlan, *, own: bool) -> Placement:
+    """On a Ray of our own, auto takes a GPU if there is one; on a cluster, what the model declares, never less."""
+    declared = plan.model.spec.num_gpus
+    if config.device == "cpu":
+        num_gpus = 0.0
+    elif config.device == "cuda":
+        num_gpus = declared or 1.0
+    else:
+        num_gpus = min(declared, ray.cluster_resources().get("GPU", 0.0)) if own else declared
+    return Placement(
+        device="cuda" if num_gpus else "cpu",
+        num_gpus=num_gpus,
+        threads=config.threads,
+        token_budget=config.token_budget or (_GPU_TOKENS if num_gpus else _CPU_TOKENS),
+    )
+
+
+def _require_encoded(to_encode: Iterable[tuple[ModelPlan, list[EncodeUnit]]]) -> None:
+    lacking = [f"{plan.model.spec.name} ({len(units)} units)" for plan, units in to_encode if units]
+    if lacking:
+        raise IncompleteRunError(
+            f"not encoded yet: {', '.join(lacking)}; run `distseat encode` with this configuration"
+        )
+
+
+def _unscored(plan: SweepPlan, model: ModelPlan) -> list[ScoreUnit]:
+    return [unit for unit in plan.score_units(model) if not plan.rows_path(unit).exists()]
+
+
+def _told(failures: list[Failure], out: Path) -> str:
+    lines = [f"the run is not whole: {len(failures)} units failed, nothing was decided and no results were written"]
+    lines += [f"  {failure.what}: {failure.cause}" for failure in failures]
+    if (out / "results.parquet").exists():
+        lines.append(f"  the results in {out} are those of an earlier run")
+    return "\n".join([*lines, "mend the cause and run again: what is done is kept"])
+
+
+def _publish(plan: SweepPlan) -> list[ResultRow]:
+    units = [unit for model in plan.models for unit in plan.score_units(model)]
+    rows = [row for unit in units for row in read_rows(plan.rows_path(unit))]
+    planned = sum(unit.n_rows for unit in units)
+    if len(rows) != planned:
+        raise IncompleteRunError(
+            f"{len(rows)} of {planned} planned rows are there; delete {plan.out / 'rows'}, run again"
+        )
+    decided = decide(_in_order(rows, plan), alpha=plan.config.alpha)
+    publish_results(plan.out, decided)
+    publish(plan.out / "manifest.json", _manifest(plan, decided))
+    return decided
+
+
+def _in_order(rows: list[ResultRow], plan: SweepPlan) -> list[ResultRow]:
+    """Model by model, each kind of vector by itself, tests in the order of their definition."""
+    models = {(m.model.spec.name, m.model.revision): i for i, m in enumerate(plan.models)}
+    vectors = {tuple(spec): i for m in plan.models for i, spec in enumerate(m.specs)}
+    tests = {(form.test_id, form.form): i for i, form in enumerate(plan.forms)}
+    return sorted(
+        rows,
+        key=lambda row: (
+            models[row.model, row.revision],
+            vectors[row.encoding, row.pooling, row.layer],
+            tests[row.test, row.form],
+        ),
+    )
+
+
+def _manifest(plan: SweepPlan, rows: list[ResultRow]) -> bytes:
+    """What was run, without a path of this machine or a time of day: the same run gives the same bytes."""
+    digests = {
+        name: hashlib.sha256((plan.out / name).read_bytes()).hexdigest() for name in ("results.parquet", "results.tsv")
+    }
+    config = plan.config.model_dump(mode="json", exclude={"out", "store", "models", "test_sources"})
+    content: dict[str, Any] = {
+        "distseat": __version__,
+        "config": config,
+        "tests": {f"{form.test_id} {form.form}": form.digest for form in plan.forms},
+        "models": [
+            {
+                "name": m.model.spec.name,
+                "revision": m.model.revision,
+                "key": m.model.key,
+                "options": json.loads(next(row.options for row in rows if row.model == m.model.spec.name)),
+                "vectors": m.specs,
+            }
+            for m in plan.models
+        ],
+        "n_rows": len(rows),
+        "n_void": sum(row.void_reason is not None for row in rows),
+        "sha256": digests,
+    }
+    return json.dumps(content, indent=1, sort_keys=True).encode()

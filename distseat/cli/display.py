@@ -1,0 +1,148 @@
+"""What a person sees of a run: progress while it works, the table of its results afterwards."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+from distseat.actors.progress import Progress
+from distseat.definitions import ENCODINGS
+from distseat.stores import ResultRow
+
+__all__ = ["progress_display", "results_table"]
+
+_LINE_EVERY_S: Final = 5.0
+_PIPED_WIDTH: Final = 100
+
+
+@contextmanager
+def progress_display() -> Iterator[Progress]:
+    """Bars on a terminal, plain lines elsewhere; on standard error, so that results can be piped."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines(console)
+        return
+    columns = (
+        TextColumn("{task.description:>8}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+    )
+    with Bars(*columns, TimeElapsedColumn(), console=console) as bars:
+        yield _RichBars(bars)
+
+
+class _RichBars:
+    """Three bars: models, stimuli with their rate, rows."""
+
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._tasks: dict[str, TaskID] = {}
+
+    def planned(self, *, n_models: int, n_stimuli: int, n_rows: int) -> None:
+        for name, total in (("models", n_models), ("stimuli", n_stimuli), ("rows", n_rows)):
+            if total:
+                self._tasks[name] = self._bars.add_task(name, total=total, rate="")
+
+    def encoded(self, n_stimuli: int) -> None:
+        task = self._tasks["stimuli"]
+        self._bars.advance(task, n_stimuli)
+        speed = self._bars.tasks[task].speed
+        self._bars.update(task, rate=f"{speed:,.0f}/s" if speed else "")
+
+    def model_done(self, name: str) -> None:
+        self._bars.advance(self._tasks["models"])
+        self._bars.console.print(f"encoded {name}")
+
+    def scored(self, n_rows: int) -> None:
+        self._bars.advance(self._tasks["rows"], n_rows)
+
+    def note(self, text: str) -> None:
+        self._bars.console.print(text)
+
+
+class _Lines:
+    """A line now and then."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._started = self._last = time.monotonic()
+        self._totals = {"stimuli": 0, "rows": 0}
+        self._done = {"stimuli": 0, "rows": 0}
+
+    def planned(self, *, n_models: int, n_stimuli: int, n_rows: int) -> None:
+        self._totals = {"stimuli": n_stimuli, "rows": n_rows}
+        self._say(f"to do: {n_stimuli} stimuli with {n_models} models to encode, {n_rows} rows to score")
+
+    def encoded(self, n_stimuli: int) -> None:
+        self._count("stimuli", n_stimuli)
+
+    def model_done(self, name: str) -> None:
+        self._say(f"encoded {name}")
+
+    def scored(self, n_rows: int) -> None:
+        self._count("rows", n_rows)
+
+    def note(self, text: str) -> None:
+        self._say(text)
+
+    def _count(self, what: str, n: int) -> None:
+        self._done[what] += n
+        finished = self._done[what] == self._totals[what]
+        if finished or time.monotonic() - self._last > _LINE_EVERY_S:
+            self._last = time.monotonic()
+            self._say(f"{self._done[what]} of {self._totals[what]} {what}")
+
+    def _say(self, text: str) -> None:
+        self._console.print(f"[{time.monotonic() - self._started:6.1f} s] {text}", markup=False, highlight=False)
+
+
+def results_table(rows: Sequence[ResultRow]) -> None:
+    """Print tests x encodings of each model at its last measured layer: d, p, and the decision."""
+    console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
+    for model, pooling in dict.fromkeys((row.model, row.pooling) for row in rows if row.encoding != "c-word"):
+        console.print(_model_table([row for row in rows if row.model == model], pooling))
+    if not any(row.encoding != "c-word" for row in rows):
+        for model in dict.fromkeys(row.model for row in rows):
+            console.print(_model_table([row for row in rows if row.model == model], ""))
+    live = [row for row in rows if row.p_value is not None]
+    rejected = sum(row.decision == "reject" for row in live)
+    alpha = rows[0].alpha if rows else None
+    console.print(
+        f"d, p; ** significant after Holm-Bonferroni over {len(live)} rows at alpha = {alpha}, * p < {alpha} before. "
+        f"{rejected} of {len(live)} rows are significant, {len(rows) - len(live)} are void. "
+        "A test can show bias; that none is shown does not mean that there is none.",
+        highlight=False,
+    )
+
+
+def _model_table(rows: Sequence[ResultRow], pooling: str) -> Table:
+    last = max(row.layer for row in rows)
+    shown = [row for row in rows if row.layer == last and (row.encoding == "c-word" or row.pooling == pooling)]
+    encodings = [encoding for encoding in ENCODINGS if any(row.encoding == encoding for row in shown)]
+    table = Table(title=f"{rows[0].model} {pooling} layer {last}", box=SIMPLE)
+    table.add_column("test")
+    for encoding in encodings:
+        table.add_column(encoding, no_wrap=True)
+    lines: dict[str, dict[str, str]] = {}
+    for row in shown:
+        form = "" if row.form in ("word", "sent") else f" ({row.form.replace('_', ' ')})"
+        lines.setdefault(row.title + form, {})[row.encoding] = _cell(row)
+    for title, cells in lines.items():
+        table.add_row(title, *(cells.get(encoding, "") for encoding in encodings))
+    return table
+
+
+def _cell(row: ResultRow) -> str:
+    if row.p_value is None or row.effect_size is None:
+        return "void"
+    uncorrected = row.alpha is not None and row.p_value < row.alpha
+    mark = "**" if row.decision == "reject" else "*" if uncorrected else ""
+    return f"{row.effect_size:+.2f}  {row.p_value:7.1g} {mark}"
