@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from distseat.definitions import ENCODINGS, Encoding, Faults, read_yaml
@@ -78,7 +77,7 @@ class ModelEntry(_Part):
         known = CATALOGUE.get(self.name)
         if self.source is None and known is None and "/" not in self.name:
             known = catalogued(self.name)
-        source = self.source or (known.source if known else self.name)
+        source = _absolute(self.source or (known.source if known else self.name))
         moved = known is None or source != known.source
         revision = self.revision or (None if moved or known is None else known.revision)
         return ModelSpec(
@@ -91,6 +90,12 @@ class ModelEntry(_Part):
             num_gpus=self.num_gpus if self.num_gpus is not None else known.num_gpus if known else 1.0,
             options=EncodingOptions(dtype=self.dtype, special_tokens=self.special_tokens, prefix_bos=self.prefix_bos),
         )
+
+
+def _absolute(source: str) -> str:
+    """A directory by its absolute path, since workers run elsewhere; any other source as it is."""
+    path = Path(source).expanduser()
+    return str(path.resolve()) if path.is_dir() else source
 
 
 def _label(name: str) -> str:
@@ -177,14 +182,17 @@ def load_config(path: Path, **changes: Any) -> SweepConfig:
         content = read_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); give a configuration file") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: is not valid YAML in UTF-8: {error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: is not text in UTF-8 ({error}); save it as UTF-8") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: a mapping with the key `models` was expected; see examples/quickstart.yaml")
+    content |= {key: value for key, value in changes.items() if value is not None}
     try:
-        return SweepConfig.model_validate(content | {key: value for key, value in changes.items() if value is not None})
+        return SweepConfig.model_validate(content)
     except ValidationError as error:
         faults = Faults()
         known = [*SweepConfig.model_fields, *ModelEntry.model_fields]
-        faults.add_validation(path.name, error, known_keys=known)
+        faults.add_validation(path.name, error, content, known_keys=known)
         raise ConfigError(faults.told("configuration")) from error

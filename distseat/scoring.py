@@ -171,7 +171,7 @@ def _tested(mine: Sequence[int], measured: Sequence[_Measured], seed: int) -> di
 
 
 def _subtokens(form: TestForm, role: Role, vectors: StoredVectors) -> float | None:
-    """Mean number of sub-tokens of the role's words, one mention a word."""
+    """Mean number of sub-tokens of the role's words, over its stimuli."""
     counts = vectors.n_subtokens[vectors.indices([s.key for s in form.stimuli[role]])]
     return None if (counts < 0).any() else float(counts.mean())
 

@@ -37,7 +37,7 @@ class Failure:
     cause: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Lane:
     """A model that is being encoded: its actor, and the units that no call holds yet."""
 
@@ -167,6 +167,8 @@ class Driver:
         self._calls[actor.encode.remote(unit)] = _Call(done, failed, lost)
 
     def _restart(self, lane: _Lane, cause: str) -> None:
+        if lane not in self._lanes:  # given up already; this call died with the last actor
+            return
         name = lane.plan.model.spec.name
         lane.retries += 1
         if lane.retries > MAX_SYSTEM_RETRIES:

@@ -3,11 +3,15 @@
 import logging
 import os
 import secrets
+import signal
+import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import ray
 from ray.exceptions import AuthenticationError
@@ -17,12 +21,15 @@ from distseat.errors import ConfigError
 __all__ = ["ray_session"]
 
 _OBJECT_STORE_BYTES = 256 << 20  # units travel as arguments of kilobytes; nothing large goes through the store
+_CONNECT_TIMEOUT_S = 10.0
 _AUTH_VARIABLES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH")
 
 
 @contextmanager
 def ray_session(address: str | None) -> Iterator[bool]:
     """Connect to the Ray at `address`, or start one on this machine and end it afterwards.
+
+    A process that is connected to a Ray already stays with that one.
 
     A Ray of our own asks for a token that only its own temporary directory holds, sends no usage statistics, and leaves
     the user's Ray settings alone.
@@ -37,12 +44,13 @@ def ray_session(address: str | None) -> Iterator[bool]:
     ConfigError
         No Ray answers at the address, or it asks for a token that is not set.
     """
+    if ray.is_initialized():
+        yield False
+        return
     if address is None:
         with tempfile.TemporaryDirectory(prefix="dst", dir=_short_directory()) as directory, _environment(directory):
-            ray.init(
+            _init(
                 include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
                 object_store_memory=_OBJECT_STORE_BYTES,
                 _temp_dir=directory,
             )
@@ -52,17 +60,33 @@ def ray_session(address: str | None) -> Iterator[bool]:
                 ray.shutdown()
         return
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except AuthenticationError as error:
+        _require_listener(address)
+        _init(address=address)
+    except (AuthenticationError, OSError, RuntimeError, ValueError) as error:
+        # Ray reports a missing token as a failed connection as often as by its own error: name the remedy for both.
         raise ConfigError(
-            f"the Ray at {address} asks for a token: set {' and '.join(_AUTH_VARIABLES)} as on its nodes ({error})"
+            f"no Ray answers at {address} ({error}); start one or leave --address out, and if it asks for a token, set "
+            f"{' and '.join(_AUTH_VARIABLES)} as on its nodes"
         ) from error
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ConfigError(f"no Ray answers at {address} ({error}); start one, or leave --address out") from error
     try:
         yield False
     finally:
         ray.shutdown()
+
+
+def _init(**arguments: Any) -> None:
+    """Start or join Ray, quietly, and keep the process's own way to end on SIGTERM, which Ray replaces."""
+    before = signal.getsignal(signal.SIGTERM)
+    ray.init(log_to_driver=False, logging_level=logging.ERROR, **arguments)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)
+
+
+def _require_listener(address: str) -> None:
+    """Fail in seconds where nothing listens: Ray itself tries for many minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit() and "://" not in address:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
 
 
 def _short_directory() -> str | None:

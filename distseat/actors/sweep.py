@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -15,12 +16,13 @@ from distseat.actors.runtime import ray_session
 from distseat.actors.workers import Placement
 from distseat.config import SweepConfig
 from distseat.errors import IncompleteRunError
+from distseat.models import ModelSpec
 from distseat.planning import EncodeUnit, ModelPlan, ScoreUnit, SweepPlan, plan_sweep
 from distseat.scoring import decide
 from distseat.storage import publish
 from distseat.stores import ResultRow, publish_results, read_rows
 
-__all__ = ["Phase", "run_sweep"]
+__all__ = ["Phase", "placement", "run_sweep"]
 
 Phase = Literal["sweep", "encode", "score"]
 
@@ -80,7 +82,7 @@ def _work(
     with ray_session(address) as own:
         driver = Driver(
             store_root=root,
-            place=lambda model: _placement(plan.config, model, own=own),
+            place=lambda model: placement(plan.config, model.model.spec, own=own, gpus=_gpus()),
             score_units=lambda model: to_score.get(model.model.key, []),
             rows_path=lambda unit: plan.rows_path(unit).resolve(),
             progress=progress,
@@ -90,21 +92,28 @@ def _work(
         raise IncompleteRunError(_told(failures, plan.out))
 
 
-def _placement(config: SweepConfig, plan: ModelPlan, *, own: bool) -> Placement:
-    """On a Ray of our own, auto takes a GPU if there is one; on a cluster, what the model declares, never less."""
-    declared = plan.model.spec.num_gpus
+def placement(config: SweepConfig, spec: ModelSpec, *, own: bool, gpus: float) -> Placement:
+    """Where a model's encoder runs, on a Ray with so many `gpus`.
+
+    With device auto: on a Ray of our own, a GPU if there is one; on the user's, what the model declares and never less,
+    so that a sweep meant for GPUs does not crawl on CPUs unseen.
+    """
     if config.device == "cpu":
         num_gpus = 0.0
     elif config.device == "cuda":
-        num_gpus = declared or 1.0
+        num_gpus = spec.num_gpus or 1.0
     else:
-        num_gpus = min(declared, ray.cluster_resources().get("GPU", 0.0)) if own else declared
+        num_gpus = min(spec.num_gpus, gpus) if own else spec.num_gpus
     return Placement(
         device="cuda" if num_gpus else "cpu",
         num_gpus=num_gpus,
         threads=config.threads,
         token_budget=config.token_budget or (_GPU_TOKENS if num_gpus else _CPU_TOKENS),
     )
+
+
+def _gpus() -> float:
+    return float(ray.cluster_resources().get("GPU", 0.0))
 
 
 def _require_encoded(to_encode: Iterable[tuple[ModelPlan, list[EncodeUnit]]]) -> None:
@@ -171,7 +180,7 @@ def _manifest(plan: SweepPlan, rows: list[ResultRow]) -> bytes:
                 "name": m.model.spec.name,
                 "revision": m.model.revision,
                 "key": m.model.key,
-                "options": json.loads(next(row.options for row in rows if row.model == m.model.spec.name)),
+                "options": asdict(m.model.spec.options),
                 "vectors": m.specs,
             }
             for m in plan.models

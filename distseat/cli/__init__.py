@@ -29,7 +29,7 @@ app.add_typer(tests_app, name="tests")
 app.add_typer(models_app, name="models")
 
 
-def _version(*, asked: bool) -> None:
+def _version(asked: bool) -> None:  # noqa: FBT001 - typer calls it so
     if asked:
         typer.echo(f"distseat {__version__}")
         raise typer.Exit
@@ -38,9 +38,11 @@ def _version(*, asked: bool) -> None:
 @app.callback()
 def _options(
     *,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
+    ] = False,
 ) -> None:
-    _version(asked=version)
+    """Options of every command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

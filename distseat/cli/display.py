@@ -13,7 +13,6 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from distseat.actors.progress import Progress
-from distseat.definitions import ENCODINGS
 from distseat.stores import ResultRow
 
 __all__ = ["progress_display", "results_table"]
@@ -104,39 +103,40 @@ class _Lines:
         self._console.print(f"[{time.monotonic() - self._started:6.1f} s] {text}", markup=False, highlight=False)
 
 
-def results_table(rows: Sequence[ResultRow]) -> None:
+def results_table(rows: Sequence[ResultRow], console: Console | None = None) -> None:
     """Print tests x encodings of each model at its last measured layer: d, p, and the decision."""
-    console = Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH)
-    for model, pooling in dict.fromkeys((row.model, row.pooling) for row in rows if row.encoding != "c-word"):
-        console.print(_model_table([row for row in rows if row.model == model], pooling))
-    if not any(row.encoding != "c-word" for row in rows):
-        for model in dict.fromkeys(row.model for row in rows):
-            console.print(_model_table([row for row in rows if row.model == model], ""))
+    console = console or (Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH))
+    for model in dict.fromkeys(row.model for row in rows):
+        mine = [row for row in rows if row.model == model]
+        for pooling in dict.fromkeys(row.pooling for row in mine if row.encoding != "c-word") or [None]:
+            console.print(_model_table(mine, pooling))
     live = [row for row in rows if row.p_value is not None]
     rejected = sum(row.decision == "reject" for row in live)
-    alpha = rows[0].alpha if rows else None
+    alpha = rows[0].alpha
     console.print(
         f"d, p; ** significant after Holm-Bonferroni over {len(live)} rows at alpha = {alpha}, * p < {alpha} before. "
         f"{rejected} of {len(live)} rows are significant, {len(rows) - len(live)} are void. "
         "A test can show bias; that none is shown does not mean that there is none.",
         highlight=False,
+        soft_wrap=True,
     )
 
 
-def _model_table(rows: Sequence[ResultRow], pooling: str) -> Table:
+def _model_table(rows: Sequence[ResultRow], pooling: str | None) -> Table:
+    """The last layer of one model with one sentence pooling; a column an encoding, and for c-word a sub-token rule."""
     last = max(row.layer for row in rows)
     shown = [row for row in rows if row.layer == last and (row.encoding == "c-word" or row.pooling == pooling)]
-    encodings = [encoding for encoding in ENCODINGS if any(row.encoding == encoding for row in shown)]
-    table = Table(title=f"{rows[0].model} {pooling} layer {last}", box=SIMPLE)
+    columns = list(dict.fromkeys((row.encoding, row.pooling) for row in shown))
+    table = Table(title=f"{rows[0].model} {pooling or ''} layer {last}", box=SIMPLE)
     table.add_column("test")
-    for encoding in encodings:
-        table.add_column(encoding, no_wrap=True)
-    lines: dict[str, dict[str, str]] = {}
+    for encoding, rule in columns:
+        table.add_column(f"{encoding} {rule}" if encoding == "c-word" else encoding, no_wrap=True)
+    lines: dict[str, dict[tuple[str, str], str]] = {}
     for row in shown:
         form = "" if row.form in ("word", "sent") else f" ({row.form.replace('_', ' ')})"
-        lines.setdefault(row.title + form, {})[row.encoding] = _cell(row)
+        lines.setdefault(row.title + form, {})[row.encoding, row.pooling] = _cell(row)
     for title, cells in lines.items():
-        table.add_row(title, *(cells.get(encoding, "") for encoding in encodings))
+        table.add_row(title, *(cells.get(column, "") for column in columns))
     return table
 
 

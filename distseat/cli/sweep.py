@@ -9,7 +9,6 @@ from distseat.config import load_config
 
 if TYPE_CHECKING:  # ray comes with it: only the commands below pay for that
     from distseat.actors.sweep import Phase
-    from distseat.stores import ResultRow
 
 __all__ = ["encode", "score", "sweep"]
 
@@ -25,9 +24,7 @@ Address = Annotated[str | None, typer.Option(help="A Ray cluster to join, as `au
 
 def sweep(config: Config, out: Out = None, store: Store = None, tests: Tests = None, address: Address = None) -> None:
     """Encode, score and decide: every chosen test of every chosen model."""
-    from distseat.cli.display import results_table  # noqa: PLC0415 - heavy imports wait for their command
-
-    results_table(_run("sweep", config, out, store, tests, address))
+    _run("sweep", config, out, store, tests, address)
 
 
 def encode(config: Config, out: Out = None, store: Store = None, tests: Tests = None, address: Address = None) -> None:
@@ -37,16 +34,14 @@ def encode(config: Config, out: Out = None, store: Store = None, tests: Tests = 
 
 def score(config: Config, out: Out = None, store: Store = None, tests: Tests = None, address: Address = None) -> None:
     """Score and decide on a store that `distseat encode` has filled; no model is loaded."""
-    from distseat.cli.display import results_table  # noqa: PLC0415 - likewise
-
-    results_table(_run("score", config, out, store, tests, address))
+    _run("score", config, out, store, tests, address)
 
 
 def _run(
     phase: "Phase", path: Path, out: Path | None, store: Path | None, tests: list[str] | None, address: str | None
-) -> "list[ResultRow]":
-    from distseat.actors.sweep import run_sweep  # noqa: PLC0415 - likewise
-    from distseat.cli.display import progress_display  # noqa: PLC0415 - likewise
+) -> None:
+    from distseat.actors.sweep import run_sweep  # noqa: PLC0415 - heavy imports wait for their command
+    from distseat.cli.display import progress_display, results_table  # noqa: PLC0415 - likewise
 
     config = load_config(path, out=out, store=store, test_sources=tests)
     try:
@@ -55,5 +50,8 @@ def _run(
     except KeyboardInterrupt:
         typer.echo("stopped; what was committed is whole and kept: the same command goes on from there", err=True)
         raise
-    typer.echo(f"embeddings: {config.store_path}" + (f"\nresults: {config.out}/results.tsv, .parquet" if rows else ""))
-    return rows
+    if rows:
+        results_table(rows)
+    typer.echo(f"embeddings: {config.store_path.resolve()}")
+    if rows:
+        typer.echo(f"results: {config.out.resolve()}/results.tsv and results.parquet")

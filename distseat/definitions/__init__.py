@@ -1,7 +1,7 @@
 """Association tests as data: what a test is, and the YAML files that hold them."""
 
 from distseat.definitions.faults import Faults, nearest
-from distseat.definitions.files import Definitions, load_definitions, read_yaml
+from distseat.definitions.files import Definitions, load_definitions
 from distseat.definitions.places import published_directory
 from distseat.definitions.stimuli import (
     ENCODINGS,
@@ -15,6 +15,7 @@ from distseat.definitions.stimuli import (
     TestForm,
     encodings_of,
 )
+from distseat.definitions.yaml_text import read_yaml
 
 __all__ = [
     "ENCODINGS",

@@ -10,21 +10,29 @@ from pydantic import ValidationError
 
 __all__ = ["Faults", "nearest"]
 
+_shown = Repr()
+_shown.maxstring = _shown.maxother = 60
+
 _EXPECTED = {
-    "extra_forbidden": "no such key is known here",
-    "missing": "this key is required",
+    "dict_type": "a mapping (key: value) was expected",
+    "model_type": "a mapping (key: value) was expected",
+    "model_attributes_type": "a mapping (key: value) was expected",
+    "list_type": "a list was expected",
     "string_type": "a text was expected",
+    "string_too_short": "a text that is not empty was expected",
+    "string_pattern_mismatch": "a text without blanks at its ends was expected",
+    "int_type": "a whole number was expected",
+    "int_parsing": "a whole number was expected",
+    "too_short": "at least 1 entry was expected",
 }
+_NAME_EXPECTED = "a name of letters, digits, _ . + - was expected"
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """A hint to the known name most like `name`, or an empty text."""
-    close = get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}" if close else ""
-
-
-_shown = Repr()
-_shown.maxstring = _shown.maxother = 60
+    folded = {each.casefold(): each for each in known}
+    close = get_close_matches(name.casefold(), list(folded), n=1)
+    return f"; did you mean {folded[close[0]]!r}" if close else ""
 
 
 @dataclass(slots=True)
@@ -40,15 +48,20 @@ class Faults:
         """Note one fault at a key of a file."""
         self.lines.append(f"{file}: {key}: {message}" if key else f"{file}: {message}")
 
-    def add_validation(self, file: str, error: ValidationError, *, known_keys: Sequence[str] = ()) -> None:
-        """Note all that pydantic found in a file."""
+    def add_validation(
+        self, file: str, error: ValidationError, content: object, *, known_keys: Sequence[str] = ()
+    ) -> None:
+        """Note all that pydantic found in a file's content, once a place."""
+        told: dict[str, list[str]] = {}
         for detail in error.errors():
-            location = _key_path(detail["loc"])
+            place = _key_path(detail["loc"], content)
             if detail["type"] == "extra_forbidden":
-                hint = nearest(str(detail["loc"][-1]), known_keys)
-                self.add(file, location, f"{_EXPECTED['extra_forbidden']}{hint}")
+                message = f"no such key is known here{nearest(str(detail['loc'][-1]), known_keys)}"
             else:
-                self.add(file, location, _told(detail["type"], detail["msg"], detail["input"]))
+                message = _expected(detail)
+            told.setdefault(place, []).append(message)
+        for place, messages in told.items():
+            self.add(file, place, " or ".join(dict.fromkeys(messages)))
 
     def told(self, what: str) -> str:
         """All faults as one message, for the error that ends the reading."""
@@ -56,18 +69,32 @@ class Faults:
         return "\n".join([f"{what}: {many}", *(f"  {line}" for line in self.lines)])
 
 
-def _key_path(location: tuple[int | str, ...]) -> str:
+def _key_path(location: tuple[int | str, ...], content: object) -> str:
+    """A place in the user's words: pydantic's marks of unions and of keys are left out."""
     path = ""
     for part in location:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
+        if isinstance(content, dict):
+            keys = [key for key in content if key == part or str(key) == part]
+            if not keys and path and part != location[-1]:
+                continue
+            path += f".{part}" if path else str(part)
+            content = content[keys[0]] if keys else None
+        elif isinstance(content, list) and isinstance(part, int):
+            path += f"[{part}]"
+            content = content[part] if part < len(content) else None
     return path
 
 
-def _told(kind: str, message: str, value: Any) -> str:
-    found = _shown.repr(value)
-    if kind == "string_type" and isinstance(value, bool):
-        return f"a text was expected, found the yes/no value {found}; put the word in quotes"
+def _expected(detail: Any) -> str:
+    kind, value = detail["type"], detail["input"]
     if kind == "missing":
-        return _EXPECTED["missing"]
-    expected = _EXPECTED.get(kind, message[:1].lower() + message[1:])
-    return f"{expected}, found {found}"
+        return "this key is required"
+    if kind == "string_pattern_mismatch" and detail["ctx"]["pattern"].startswith("^["):
+        expected = _NAME_EXPECTED
+    elif kind == "literal_error":
+        expected = f"{detail['ctx']['expected']} was expected"
+    else:
+        expected = _EXPECTED.get(kind) or detail["msg"].removeprefix("Value error, ")
+    hint = "; put it in quotes" if kind == "string_type" and isinstance(value, bool | int | float) else ""
+    found = f"the yes/no value {value}" if isinstance(value, bool) else _shown.repr(value)
+    return f"{expected}, found {found}{hint}"

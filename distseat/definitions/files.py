@@ -12,15 +12,15 @@ from pathlib import Path
 from string import Formatter
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from distseat.definitions.faults import Faults, nearest
 from distseat.definitions.places import published_directory
 from distseat.definitions.stimuli import ROLES, AssociationTest, FormRecipe, Grammar, Role
+from distseat.definitions.yaml_text import read_yaml
 from distseat.errors import DefinitionError
 
-__all__ = ["PLACEHOLDERS", "Definitions", "load_definitions", "read_yaml"]
+__all__ = ["PLACEHOLDERS", "Definitions", "load_definitions"]
 
 PLACEHOLDERS = ("word", "singular", "a_singular", "plural", "he", "He", "his", "His")
 _WORD_PLACEHOLDERS = frozenset(PLACEHOLDERS[:4])
@@ -29,7 +29,8 @@ _FORM_NAME = re.compile(r"word|sent|unbleached|paragraph_[0-9A-Za-z+-]+")
 _MIN_TARGETS = 2  # a standard deviation needs two
 
 Text = Annotated[str, StringConstraints(strict=True, min_length=1, pattern=r"^\S(.*\S)?$")]
-Name = Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Za-z0-9_+.-]+$")]
+Name = Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Za-z0-9_+][A-Za-z0-9_+.-]*$")]
+Parts = Annotated[list[Text], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +67,11 @@ class _Test(_Part):
     @field_validator("forms", mode="before")
     @classmethod
     def _names_alone(cls, forms: object) -> object:
-        if isinstance(forms, list) and all(isinstance(form, str) for form in forms):
-            return dict.fromkeys(forms)
-        return forms
+        if not isinstance(forms, list) or not all(isinstance(form, str) for form in forms):
+            return forms
+        if len(set(forms)) < len(forms):
+            raise ValueError("a form stands twice; keep one")
+        return dict.fromkeys(forms)
 
 
 class _TestFile(_Part):
@@ -77,7 +80,7 @@ class _TestFile(_Part):
     plurals: dict[Text, Text] = Field(default_factory=dict)
     articles: dict[Literal["an", "a"], list[Text]] = Field(default_factory=dict)
     pronouns: dict[Literal["he", "she"], list[Text]] = Field(default_factory=dict)
-    templates: dict[Name, list[Text | list[Text]]] = Field(default_factory=dict)
+    templates: dict[Name, list[Parts]] = Field(default_factory=dict)
     tests: list[_Test] = Field(default_factory=list)
 
 
@@ -86,16 +89,21 @@ _KNOWN_KEYS = tuple(_TestFile.model_fields) + tuple(_Test.model_fields)
 
 @dataclass(slots=True)
 class _Merged:
-    """All files together; every named thing remembers the file that it came from."""
+    """All files together.
+
+    Every named thing remembers the file that it came from; what was left out as faulty is known by name, so that its
+    users are not called faulty too.
+    """
 
     faults: Faults = field(default_factory=Faults)
     origin: dict[tuple[str, str], str] = field(default_factory=dict)
+    faulty: set[tuple[str, str]] = field(default_factory=set)
     word_lists: dict[str, list[str]] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)
     plurals: dict[str, str] = field(default_factory=dict)
     articles: dict[str, str] = field(default_factory=dict)
     pronouns: dict[str, str] = field(default_factory=dict)
-    templates: dict[str, list[str | list[str]]] = field(default_factory=dict)
+    templates: dict[str, list[list[str]]] = field(default_factory=dict)
     tests: list[tuple[str, str, _Test]] = field(default_factory=list)
 
     def claim(self, section: str, name: str, file: str) -> bool:
@@ -147,35 +155,19 @@ def load_definitions(paths: Iterable[Path], *, with_published: bool = True) -> D
     merged = _Merged()
     own = _yaml_files(paths)
     shipped = _yaml_files([published_directory()]) if with_published else []
-    for path in dict.fromkeys([*shipped, *own]):
-        _read_into(merged, path, keep_tests=path in own)
+    for path in shipped:
+        if path not in own:
+            _read_into(merged, path, f"published {path.name}", keep_tests=False)
+    names = [path.name for path in own]
+    for path in own:
+        label = path.name if names.count(path.name) == 1 else str(path)
+        _read_into(merged, path, label, keep_tests=True)
+    _check_lists(merged)
     _check_templates(merged)
     tests = _checked_tests(merged)
     if merged.faults:
         raise DefinitionError(merged.faults.told("test files"))
     return Definitions(tests=tuple(tests), grammar=_grammar(merged))
-
-
-def read_yaml(text: str) -> object:
-    """Parse YAML with plain values only; a key that stands twice is an error and not overwritten in silence."""
-    return yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a subclass of SafeLoader
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """PyYAML's safe loader, which alone keeps the last of two equal keys and says nothing."""
-
-
-def _unique_mapping(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[object, object]:
-    seen: set[object] = set()
-    for key_node, _ in node.value:
-        key = loader.construct_object(key_node)
-        if key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
-        seen.add(key)
-    return loader.construct_mapping(node, deep=True)
-
-
-_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _unique_mapping)
 
 
 def _yaml_files(paths: Iterable[Path]) -> list[Path]:
@@ -184,25 +176,54 @@ def _yaml_files(paths: Iterable[Path]) -> list[Path]:
         found = sorted([*path.glob("*.yaml"), *path.glob("*.yml")]) if path.is_dir() else [path]
         if not found:
             raise DefinitionError(f"{path}: no .yaml file in this directory; give a test file or a directory of them")
-        files += [file.resolve() for file in found]
+        files += found
     return files
 
 
-def _read_into(merged: _Merged, path: Path, *, keep_tests: bool) -> None:
+def _read_into(merged: _Merged, path: Path, label: str, *, keep_tests: bool) -> None:
     try:
-        content = read_yaml(path.read_text(encoding="utf-8"))
+        content = read_yaml(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        merged.faults.add(path.name, "", f"cannot be read ({error.strerror}: {path}); check the path")
+        merged.faults.add(label, "", f"cannot be read ({error.strerror}: {path}); check the path")
         return
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        merged.faults.add(path.name, "", f"is not valid YAML in UTF-8: {error}")
+    except UnicodeDecodeError as error:
+        merged.faults.add(label, "", f"is not text in UTF-8 ({error}); save it as UTF-8")
         return
+    except ValueError as error:
+        merged.faults.add(label, "", str(error))
+        return
+    if isinstance(content, dict):
+        parsed = _sound_part(merged, label, content)
+        merged.add(label, parsed if keep_tests else parsed.model_copy(update={"tests": []}))
+    elif content is not None:
+        sections = ", ".join(_TestFile.model_fields)
+        merged.faults.add(label, "", f"a mapping with the sections {sections} was expected")
+
+
+def _sound_part(merged: _Merged, label: str, content: dict[Any, Any]) -> _TestFile:
+    """Note every fault of a file and return the rest, so that one fault hides no other."""
     try:
-        parsed = _TestFile.model_validate(content if content is not None else {})
+        return _TestFile.model_validate(content)
     except ValidationError as error:
-        merged.faults.add_validation(path.name, error, known_keys=_KNOWN_KEYS)
-        return
-    merged.add(path.name, parsed if keep_tests else parsed.model_copy(update={"tests": []}))
+        merged.faults.add_validation(label, error, content, known_keys=_KNOWN_KEYS)
+        places = {detail["loc"][:2] for detail in error.errors()}
+    merged.faulty |= {(str(place[0]), str(place[-1])) for place in places}
+    sound: dict[str, Any] = {}
+    for section in _TestFile.model_fields:
+        entries = content.get(section)
+        if isinstance(entries, dict) and (section,) not in places:
+            sound[section] = {k: v for k, v in entries.items() if (section, str(k)) not in merged.faulty}
+        elif isinstance(entries, list) and (section,) not in places:
+            sound[section] = [entry for i, entry in enumerate(entries) if (section, i) not in places]
+    return _TestFile.model_validate(sound)
+
+
+def _check_lists(merged: _Merged) -> None:
+    for name, words in merged.word_lists.items():
+        for word in sorted({word for word in words if words.count(word) > 1}):
+            merged.faults.add(
+                merged.origin["word_lists", name], f"word_lists.{name}", f"{word!r} stands more than once; keep one"
+            )
 
 
 def _check_templates(merged: _Merged) -> None:
@@ -217,14 +238,27 @@ def _check_templates(merged: _Merged) -> None:
 
 def _template_faults(template: str) -> Iterable[str]:
     try:
-        used = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+        fields = list(Formatter().parse(template))
     except ValueError as error:
         yield f"{error}; write {{{{ for a brace of the text"
         return
-    for name in sorted(used - set(PLACEHOLDERS)):
-        yield f"unknown placeholder {{{name}}}; known are {', '.join(PLACEHOLDERS)}{nearest(name, PLACEHOLDERS)}"
+    used = {name for _, name, _, _ in fields if name is not None}
+    for unknown in sorted(used - set(PLACEHOLDERS)):
+        known = f"known are {', '.join(PLACEHOLDERS)}{nearest(unknown, PLACEHOLDERS)}"
+        yield f"unknown placeholder {{{unknown}}}; {known}"
+    for _, name, layout, conversion in fields:
+        if layout or conversion:
+            written = f"{name}{'!' + conversion if conversion else ''}{':' + layout if layout else ''}"
+            yield f"{{{written}}} holds a format, which templates have not; write {{{name}}}"
     if not used & _WORD_PLACEHOLDERS:
         yield "does not hold the word: one of {word}, {singular}, {a_singular}, {plural} is expected"
+
+
+def _placeholders(template: str) -> set[str]:
+    try:
+        return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
+    except ValueError:
+        return set()  # told by _template_faults already
 
 
 def _checked_tests(merged: _Merged) -> list[AssociationTest]:
@@ -242,6 +276,8 @@ def _checked_tests(merged: _Merged) -> list[AssociationTest]:
 def _checked_test(merged: _Merged, file: str, key: str, test: _Test) -> AssociationTest:
     labels: dict[Role, str] = {role: getattr(test, role) for role in ROLES}
     words = {role: _checked_words(merged, file, f"{key}.{role}", labels[role], role=role) for role in ROLES}
+    for word in (word for word in words["X"] if word in words["Y"]):
+        merged.faults.add(file, f"{key}.Y", f"{word!r} is in X too; a word is a target of one side")
     forms = []
     for name, form in test.forms.items():
         where = f"{key}.forms.{name}"
@@ -258,15 +294,15 @@ def _checked_test(merged: _Merged, file: str, key: str, test: _Test) -> Associat
 
 def _checked_words(merged: _Merged, file: str, key: str, label: str, *, role: Role) -> tuple[str, ...]:
     if label not in merged.word_lists:
-        known = sorted(merged.word_lists)
-        merged.faults.add(file, key, f"no word list is named {label!r}{nearest(label, known)}")
+        if ("word_lists", label) not in merged.faulty:
+            known = sorted(merged.word_lists)
+            merged.faults.add(file, key, f"no word list is named {label!r}{nearest(label, known)}")
         return ()
     words = merged.word_lists[label]
     least = _MIN_TARGETS if role in ("X", "Y") else 1
+    words_told = "1 word" if len(words) == 1 else f"{len(words)} words"
     if len(words) < least:
-        merged.faults.add(file, key, f"word list {label!r} has {len(words)} words, at least {least} are needed")
-    for word in sorted({word for word in words if words.count(word) > 1}):
-        merged.faults.add(file, key, f"word list {label!r} holds {word!r} more than once; keep one")
+        merged.faults.add(file, key, f"word list {label!r} has {words_told}, at least {least} are needed")
     return tuple(words)
 
 
@@ -295,10 +331,11 @@ def _check_recipe(
 
 def _check_choice(merged: _Merged, file: str, where: str, name: str, words: list[str]) -> None:
     if name not in merged.templates:
+        if ("templates", name) in merged.faulty:
+            return
         merged.faults.add(file, where, f"no templates are named {name!r}{nearest(name, sorted(merged.templates))}")
         return
-    texts = ["".join(text) for text in merged.templates[name]]
-    if any(f"{{{pronoun}}}" in text for text in texts for pronoun in _PRONOUN_PLACEHOLDERS):
+    if any(_PRONOUN_PLACEHOLDERS & _placeholders("".join(text)) for text in merged.templates[name]):
         lacking = [word for word in words if word not in merged.pronouns]
         if lacking:
             told = f"{len(lacking)} words, such as {lacking[0]!r}"
@@ -306,8 +343,5 @@ def _check_choice(merged: _Merged, file: str, where: str, name: str, words: list
 
 
 def _grammar(merged: _Merged) -> Grammar:
-    templates = {
-        name: tuple((text,) if isinstance(text, str) else tuple(text) for text in texts)
-        for name, texts in merged.templates.items()
-    }
+    templates = {name: tuple(tuple(parts) for parts in texts) for name, texts in merged.templates.items()}
     return Grammar(merged.classes, merged.plurals, merged.articles, merged.pronouns, templates)

@@ -64,6 +64,8 @@ class Stimulus:
                 f"span {self.start}:{self.end} lies outside the {len(self.text)} characters of {self.text!r}; "
                 "give the span of the word in characters, end exclusive"
             )
+        if not self.word and self.end:
+            raise ValueError(f"{self.text!r} has the span {self.start}:{self.end} but no word; give both or neither")
         if self.word and self.start == self.end:
             raise ValueError(f"the span of {self.word!r} in {self.text!r} is empty; give the characters of the word")
 

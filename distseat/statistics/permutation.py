@@ -63,9 +63,10 @@ def permutation_test(
 ) -> PermutationTest:
     """Test whether the first `n_x` targets score higher than the rest, for several variants with one set of partitions.
 
-    Scores become integers on a grid, so that sums are exact: equal sums are ties whatever the order of addition, and
-    the result depends on no blocking. With X's size fixed, the difference of means rises with the sum over X alone, so
-    that sum is what is compared (>=, as published).
+    Scores become integers on a grid, so that sums are exact whatever the order of addition, and the result depends on
+    no blocking. Rounding moves a sum of n_x scores by n_x / 2 steps at most, so two sums that are n_x steps apart or
+    less may be equal: they count as ties. With X's size fixed, the difference of means rises with the sum over X alone,
+    so that sum is what is compared (>=, as published).
 
     Parameters
     ----------
@@ -76,8 +77,8 @@ def permutation_test(
     seed
         Of the drawn partitions.
     resolution
-        The smallest difference of scores that is not noise: 0 for float64 vectors, 1e-7 for float32 ones. Scores
-        closer than about this tie.
+        The smallest difference of scores that is not noise: 0 for float64 vectors, 1e-7 for float32 ones. Means over
+        X that are no further apart than this tie.
 
     Examples
     --------
@@ -87,11 +88,11 @@ def permutation_test(
     """
     n = len(scores_nv)
     ticks_nv = _on_grid(scores_nv, resolution=resolution)
-    observed_v = ticks_nv[:n_x].sum(axis=0)
+    threshold_v = ticks_nv[:n_x].sum(axis=0) - n_x
     n_partitions = comb(n, n_x)
     exact = n_partitions <= MAX_EXACT_PARTITIONS
     blocks = _all_partitions(n, n_x) if exact else _drawn_partitions(n, n_x, np.random.default_rng(seed))
-    reached_v = sum(((block_pn @ ticks_nv) >= observed_v).sum(axis=0) for block_pn in blocks)
+    reached_v = sum(((block_pn @ ticks_nv) >= threshold_v).sum(axis=0) for block_pn in blocks)
     p_values = reached_v / n_partitions if exact else (reached_v + 1) / (N_DRAWS + 1)
     floor = 1 / n_partitions if exact else 1 / (N_DRAWS + 1)
     return PermutationTest(p_values=np.asarray(p_values), p_floor=floor, method="exact" if exact else "sampled")

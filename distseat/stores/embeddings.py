@@ -5,12 +5,14 @@ layer, with one row group for each (pooling, layer), so that reading one layer t
 schema.
 """
 
+import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -182,6 +184,7 @@ def _check_version(path: Path, content: bytes | None) -> None:
 
 
 def _schema(dimension: int, about: Mapping[str, str]) -> pa.Schema:
+    told = json.dumps(dict(about) | {"format_version": FORMAT_VERSION}, sort_keys=True)
     return pa.schema(
         [
             ("stimulus", pa.string()),
@@ -194,7 +197,7 @@ def _schema(dimension: int, about: Mapping[str, str]) -> pa.Schema:
             ("position", pa.int32()),
             ("vector", pa.list_(pa.float32(), dimension)),
         ],
-        metadata={"distseat": json.dumps(dict(about) | {"format_version": FORMAT_VERSION}, sort_keys=True)},
+        metadata={"distseat": told, "distseat_sha256": hashlib.sha256(told.encode()).hexdigest()},
     )
 
 
@@ -229,15 +232,18 @@ def _part_bytes(
     return sink.getvalue()
 
 
-def _open_part(path: Path) -> pq.ParquetFile:
+@contextmanager
+def _reading(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a part; whatever fails while it is read is told as damage, with its path."""
     try:
-        return pq.ParquetFile(path, page_checksum_verification=True)
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield file
     except FileNotFoundError as error:
         raise StorageError(
             f"{path}: is gone, but the plan counts on it; run again to encode it, or delete the plan folder of the "
             "output directory to plan anew"
         ) from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, LookupError, ValueError, AttributeError) as error:
         raise StorageError(f"{path}: is damaged ({error}); delete it and run again") from error
 
 
@@ -253,27 +259,42 @@ def _group_specs(file: pq.ParquetFile, encoding: Encoding) -> list[VectorSpec]:
 
 
 def _part_content(path: Path, encoding: Encoding) -> PartContent:
-    with _open_part(path) as file:
+    with _reading(path) as file:
         keys = file.read_row_group(0, columns=["stimulus"]).column(0).to_pylist()
         return PartContent(path.stem, frozenset(_group_specs(file, encoding)), frozenset(keys))
 
 
 def _read_row_group(path: Path, spec: VectorSpec) -> pa.Table | None:
-    with _open_part(path) as file:
+    """The rows of one (pooling, layer), with a description that was checked; None where the part has none of it.
+
+    The footer of a Parquet file has no checksum, its pages have: what the footer says of a row group is held against
+    the group's own columns.
+    """
+    with _reading(path) as file:
         specs = _group_specs(file, spec.encoding)
         if spec not in specs:
             return None
-        try:
-            columns = ["stimulus", "n_subtokens", "position", "vector"]
-            return file.read_row_group(specs.index(spec), columns=columns)
-        except (pa.ArrowException, OSError) as error:
-            raise StorageError(f"{path}: is damaged ({error}); delete it and run again") from error
+        table = file.read_row_group(specs.index(spec))
+        found = set(zip(table["pooling"].to_pylist(), table["layer"].to_pylist(), strict=True))
+        if found != {(spec.pooling, spec.layer)}:
+            raise ValueError(f"a row group of {spec} holds {found}")
+        _about(table.schema.metadata)
+        return table.drop_columns(["text", "start", "end", "pooling", "layer"])
+
+
+def _about(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
+    """What produced a part, from its footer, which has no checksum of its own."""
+    told = metadata[b"distseat"]
+    if hashlib.sha256(told).hexdigest().encode() != metadata[b"distseat_sha256"]:
+        raise ValueError("its description does not fit its sha256")
+    content: dict[str, Any] = json.loads(told)
+    return content
 
 
 def _merged_about(tables: Sequence[pa.Table]) -> dict[str, str]:
     told: dict[str, dict[str, None]] = {}
     for table in tables:
-        for key, value in json.loads(table.schema.metadata[b"distseat"]).items():
+        for key, value in _about(table.schema.metadata).items():
             if key in _VERSION_KEYS:
                 told.setdefault(key, {})[value] = None
     return {key: ", ".join(sorted(values)) for key, values in told.items()}

@@ -49,7 +49,13 @@ def _fill(template: str, word: str, grammar: Grammar) -> Stimulus:
             if name in ("word", "singular", "a_singular", "plural") and span == (0, 0):
                 span = (len(text), len(text) + len(values[name]))
             text += values[name]
-    return Stimulus(text[:1].upper() + text[1:], word, *span, template=template)
+    return Stimulus(_capitalised(text), word, *span, template=template)
+
+
+def _capitalised(text: str) -> str:
+    """Upper case for the first letter, where that is one letter too: the spans must hold."""
+    first = text[:1].upper()
+    return first + text[1:] if len(first) == 1 else text
 
 
 def _pronouns(pronoun: str | None) -> dict[str, str]:

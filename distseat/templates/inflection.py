@@ -8,28 +8,44 @@ _VOWELS = "aeiou"
 
 
 def plural_of(term: str, grammar: Grammar) -> str:
-    """Plural of a term: the grammar's own, of the term or of a word inside it, else the regular one.
+    """Plural of a term: the grammar's own, of the whole term or of its head noun, else the regular one.
+
+    The head noun is the last word, or the one before "of".
 
     Examples
     --------
     >>> grammar = Grammar(classes={}, plurals={"woman": "women"}, articles={}, pronouns={}, templates={})
-    >>> [plural_of(term, grammar) for term in ("woman of color", "poppy", "whip", "wasp", "blackfly", "crash")]
-    ['women of color', 'poppies', 'whips', 'wasps', 'blackflies', 'crashes']
+    >>> [plural_of(term, grammar) for term in ("woman of color", "white woman", "poppy", "whip", "blackfly", "crash")]
+    ['women of color', 'white women', 'poppies', 'whips', 'blackflies', 'crashes']
     """
-    words = term.split(" ")
-    if any(word in grammar.plurals for word in words):
-        return " ".join(grammar.plurals.get(word, word) for word in words)
-    if any(word in grammar.plurals.values() for word in words):
+    plurals = grammar.plurals
+    if term in plurals or term in plurals.values():
+        return plurals.get(term, term)
+    before, head, after = _parts(term)
+    if head in plurals.values():
         return term
-    if term.endswith("y") and term[-2:-1].lower() not in _VOWELS:
-        return term[:-1] + "ies"
-    return term + ("es" if term.endswith(("ch", "sh", "s")) else "s")
+    return before + (plurals.get(head) or _regular_plural(head)) + after
 
 
 def singular_of(term: str, grammar: Grammar) -> str:
-    """Singular of a term as it is listed: itself, unless the grammar knows it, or a word inside it, as a plural."""
+    """Singular of a term as it is listed: itself, unless the grammar knows it, or its head noun, as a plural."""
     singulars = {plural: singular for singular, plural in grammar.plurals.items()}
-    return " ".join(singulars.get(word, word) for word in term.split(" "))
+    if term in singulars:
+        return singulars[term]
+    before, head, after = _parts(term)
+    return before + singulars.get(head, head) + after
+
+
+def _parts(term: str) -> tuple[str, str, str]:
+    phrase, of, rest = term.partition(" of ")
+    before, space, head = phrase.rpartition(" ")
+    return before + space, head, of + rest
+
+
+def _regular_plural(noun: str) -> str:
+    if noun.endswith("y") and noun[-2:-1].lower() not in _VOWELS:
+        return noun[:-1] + "ies"
+    return noun + ("es" if noun.endswith(("ch", "sh", "s")) else "s")
 
 
 def indefinite(term: str, grammar: Grammar) -> str:

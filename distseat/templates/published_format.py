@@ -21,6 +21,7 @@ __all__ = ["export_tests", "read_published_format"]
 _KEYS: dict[Role, str] = {"X": "targ1", "Y": "targ2", "A": "attr1", "B": "attr2"}
 _SUFFIX = ".jsonl"
 _SENTENCE_PREFIX = "sent-"
+_TEST_ID = re.compile(r"[A-Za-z0-9_+][A-Za-z0-9_+.-]*")
 
 _Text = Annotated[str, StringConstraints(strict=True, min_length=1, pattern=r"\S")]
 
@@ -45,21 +46,26 @@ class _File(BaseModel):
 
 def export_tests(forms: Iterable[TestForm], directory: Path) -> list[Path]:
     """Write every form as a file of the published format, under its published name; every sentence is kept."""
-    written = []
+    forms = list(forms)
+    faults = Faults()
+    for file in sorted({form.file for form in forms if sum(form.file == other.file for other in forms) > 1}):
+        same = [f"{form.test_id} {form.form}" for form in forms if form.file == file]
+        faults.add(file + _SUFFIX, "", f"{' and '.join(same)} would be this one file; give one another `file`")
+    if faults:
+        raise DefinitionError(faults.told("export"))
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for form in forms:
-            path = directory / (form.file + _SUFFIX)
-            content = {
-                key: {"category": form.labels[role], "examples": form.texts(role)} for role, key in _KEYS.items()
-            }
-            path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
-            written.append(path)
+        return [_export(form, directory / (form.file + _SUFFIX)) for form in forms]
     except OSError as error:
         raise StorageError(
             f"{directory}: cannot write the tests ({error.strerror}); choose another directory"
         ) from error
-    return written
+
+
+def _export(form: TestForm, path: Path) -> Path:
+    content = {key: {"category": form.labels[role], "examples": form.texts(role)} for role, key in _KEYS.items()}
+    path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
 
 
 def read_published_format(directory: Path, grammar: Grammar, published: Mapping[str, TestForm]) -> list[TestForm]:
@@ -84,6 +90,8 @@ def read_published_format(directory: Path, grammar: Grammar, published: Mapping[
     parsed = {stem: _parse(path, faults) for stem, path in files.items()}
     forms = []
     for stem, content in parsed.items():
+        if not _TEST_ID.fullmatch(_words_stem(stem, published)):
+            faults.add(stem + _SUFFIX, "", "a file name of letters, digits, _ . + - was expected: it is the test's id")
         if content is not None:
             words_stem = _words_stem(stem, published)
             words = parsed.get(words_stem) if words_stem != stem else None
@@ -96,14 +104,26 @@ def read_published_format(directory: Path, grammar: Grammar, published: Mapping[
 
 
 def _parse(path: Path, faults: Faults) -> _File | None:
+    content: Any = None
     try:
-        content: Any = json.loads(path.read_text(encoding="utf-8"))
-        return _File.model_validate(content)
+        text = path.read_text(encoding="utf-8-sig")
+        content = json.loads(text, object_pairs_hook=_unique_object)
+        if isinstance(content, dict):
+            return _File.model_validate(content)
+        faults.add(path.name, "", f"one JSON object was expected, found a {type(content).__name__}")
     except ValidationError as error:
-        faults.add_validation(path.name, error, known_keys=list(_KEYS.values()))
-    except (OSError, ValueError) as error:
+        faults.add_validation(path.name, error, content, known_keys=list(_KEYS.values()))
+    except (OSError, ValueError, RecursionError) as error:
         faults.add(path.name, "", f"one JSON object in UTF-8 was expected: {error}")
     return None
+
+
+def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"the key {twice!r} stands twice")
+    return dict(pairs)
 
 
 def _words_stem(stem: str, published: Mapping[str, TestForm]) -> str:
@@ -122,7 +142,9 @@ def _form(
         texts = content.role(role).examples
         least = 2 if role in ("X", "Y") else 1
         if len(texts) < least:
-            faults.add(stem + _SUFFIX, f"{key}.examples", f"has {len(texts)} texts, at least {least} are needed")
+            faults.add(stem + _SUFFIX, f"{key}.examples", f"has {len(texts)}, at least {least} are needed")
+        for text in sorted({text for text in texts if form == "word" and texts.count(text) > 1}):
+            faults.add(stem + _SUFFIX, f"{key}.examples", f"{text!r} stands more than once; keep one")
         if form == "word":
             stimuli[role] = tuple(Stimulus(text, text, 0, len(text)) for text in texts)
         elif words is None:
@@ -140,28 +162,48 @@ def _form(
     )
 
 
-def _inflected(words: list[str], grammar: Grammar) -> dict[str, str]:
-    """Every shape that a word takes in a sentence, lower case, to the word; a word's own shape goes first."""
-    shapes = {word.lower(): word for word in words}
+def _inflected(words: list[str], grammar: Grammar) -> dict[str, set[str]]:
+    """Every shape that a word takes in a sentence, to the words that take it."""
+    shapes: dict[str, set[str]] = {}
     for word in words:
-        for shape in (singular_of(word, grammar), plural_of(word, grammar)):
-            shapes.setdefault(shape.lower(), word)
+        inflected = (singular_of(word, grammar), plural_of(word, grammar)) if _has_plural(word, grammar) else ()
+        for shape in (word, *inflected):
+            shapes.setdefault(shape, set()).add(word)
+            shapes.setdefault(shape[:1].upper() + shape[1:], set()).add(word)
     return shapes
 
 
-def _located(text: str, shapes: Mapping[str, str], faults: Faults, *, where: tuple[str, str]) -> Stimulus:
-    """The one word of the set that a sentence holds, by its longest shape."""
-    lower = text.lower()
-    found = [
-        (match.start(), match.end(), shapes[shape])
-        for shape in shapes
-        for match in re.finditer(rf"(?<!\w){re.escape(shape)}(?!\w)", lower)
-    ]
-    longest = max((end - start for start, end, _ in found), default=0)
-    best = sorted((start, end, word) for start, end, word in found if end - start == longest)
-    if len({word for _, _, word in best}) != 1 or len(lower) != len(text):
-        told = " and ".join(repr(word) for _, _, word in best) or "none"
-        faults.add(*where, f"one word of the word-level file was expected in {text!r}, found {told}")
-        return Stimulus(text, "", 0, 0)
-    start, end, word = best[0]
-    return Stimulus(text, word, start, end)
+def _has_plural(word: str, grammar: Grammar) -> bool:
+    """Whether the templates of a word's class inflect it; a word of no known class may be a noun."""
+    templates = grammar.templates.get(grammar.classes.get(word, ""))
+    return templates is None or any("plural}" in part or "singular}" in part for text in templates for part in text)
+
+
+def _located(text: str, shapes: Mapping[str, set[str]], faults: Faults, *, where: tuple[str, str]) -> Stimulus:
+    """The one word of the set that a sentence holds, and its place.
+
+    Of shapes that overlap the longest counts ("white woman", not "woman"); a letter's case is overlooked only where no
+    shape fits with it. Two words, or one in two places, are a fault: nobody can tell which is meant.
+    """
+    found = _outermost(_occurrences(text, shapes, 0)) or _outermost(_occurrences(text, shapes, re.IGNORECASE))
+    if len(found) == 1 and len(found[0][2]) == 1:
+        start, end, words = found[0]
+        return Stimulus(text, min(words), start, end)
+    told = " and ".join(f"{'/'.join(map(repr, sorted(words)))} at {start}" for start, _, words in found) or "none"
+    faults.add(*where, f"one word of the word-level file was expected in {text!r}, found {told}")
+    return Stimulus(text, "", 0, 0)
+
+
+def _occurrences(text: str, shapes: Mapping[str, set[str]], flags: int) -> list[tuple[int, int, frozenset[str]]]:
+    places: dict[tuple[int, int], set[str]] = {}
+    for shape, words in shapes.items():
+        for match in re.finditer(rf"(?<!\w){re.escape(shape)}(?!\w)", text, flags):
+            places.setdefault(match.span(), set()).update(words)
+    return [(start, end, frozenset(words)) for (start, end), words in sorted(places.items())]
+
+
+def _outermost(found: list[tuple[int, int, frozenset[str]]]) -> list[tuple[int, int, frozenset[str]]]:
+    def inside(one: tuple[int, int, frozenset[str]]) -> bool:
+        return any(start <= one[0] and one[1] <= end and (start, end) != one[:2] for start, end, _ in found)
+
+    return [one for one in found if not inside(one)]

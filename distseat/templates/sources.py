@@ -29,18 +29,31 @@ def load_tests(sources: Sequence[str] = (PUBLISHED,)) -> list[TestForm]:
     shipped = load_definitions([published_directory()])
     published = [form for test in shipped.tests for form in expand(test, shipped.grammar)]
     by_file = {form.file: form for form in published}
-    forms: list[TestForm] = []
+    forms: list[tuple[str, TestForm]] = []
     for source in sources:
         path = Path(source)
         if source == PUBLISHED:
-            forms += published
+            own = published
+        elif path.suffix == ".jsonl" and path.is_file():
+            raise DefinitionError(f"{path}: give the directory of the .jsonl files: a test is looked up among them")
         elif path.is_dir() and any(path.glob("*.jsonl")):
-            forms += read_published_format(path, shipped.grammar, by_file)
+            if beside := sorted([*path.glob("*.yaml"), *path.glob("*.yml")]):
+                raise DefinitionError(f"{path}: holds .jsonl files and {beside[0].name}; make it two directories")
+            own = read_published_format(path, shipped.grammar, by_file)
         else:
-            own = load_definitions([path])
-            forms += [form for test in own.tests for form in expand(test, own.grammar)]
+            own = _own_yaml(path)
+        forms += [(source, form) for form in own]
     _check_unique(forms)
-    return forms
+    return [form for _, form in forms]
+
+
+def _own_yaml(path: Path) -> list[TestForm]:
+    own = load_definitions([path])
+    if not own.tests:
+        faults = Faults()
+        faults.add(path.name, "", "holds no tests; list them under `tests`")
+        raise DefinitionError(faults.told("test files"))
+    return [form for test in own.tests for form in expand(test, own.grammar)]
 
 
 def select_tests(forms: Sequence[TestForm], ids: Sequence[str] | None) -> list[TestForm]:
@@ -55,11 +68,14 @@ def select_tests(forms: Sequence[TestForm], ids: Sequence[str] | None) -> list[T
     return [form for form in forms if form.test_id in ids]
 
 
-def _check_unique(forms: Sequence[TestForm]) -> None:
-    faults, seen = Faults(), set[tuple[str, str]]()
-    for form in forms:
-        if (form.test_id, form.form) in seen:
-            faults.add(form.file, form.form, f"two tests have the id {form.test_id!r} in this form; rename one")
-        seen.add((form.test_id, form.form))
+def _check_unique(forms: Sequence[tuple[str, TestForm]]) -> None:
+    faults = Faults()
+    sources: dict[tuple[str, str], list[str]] = {}
+    for source, form in forms:
+        sources.setdefault((form.test_id, form.form), []).append(source)
+    twice = {test_id: told for (test_id, _), told in sources.items() if len(told) > 1}
+    for test_id, told in twice.items():
+        sources_told = " and ".join(told)
+        faults.add(sources_told, "", f"two tests have the id {test_id!r}; rename one, or leave a source out")
     if faults:
         raise DefinitionError(faults.told("tests"))
