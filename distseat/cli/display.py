@@ -113,13 +113,12 @@ def results_table(rows: Sequence[ResultRow], console: Console | None = None) -> 
     live = [row for row in rows if row.p_value is not None]
     rejected = sum(row.decision == "reject" for row in live)
     alpha = rows[0].alpha
-    console.print(
-        f"d, p; ** significant after Holm-Bonferroni over {len(live)} rows at alpha = {alpha}, * p < {alpha} before. "
-        f"{rejected} of {len(live)} rows are significant, {len(rows) - len(live)} are void. "
+    for line in (
+        f"d, p; ** significant after Holm-Bonferroni over {len(live)} rows at alpha = {alpha}, * p < {alpha} before",
+        f"{rejected} of {len(live)} rows are significant, {len(rows) - len(live)} are void",
         "A test can show bias; that none is shown does not mean that there is none.",
-        highlight=False,
-        soft_wrap=True,
-    )
+    ):
+        console.print(line, highlight=False)
 
 
 def _model_table(rows: Sequence[ResultRow], pooling: str | None) -> Table:
@@ -129,8 +128,9 @@ def _model_table(rows: Sequence[ResultRow], pooling: str | None) -> Table:
     columns = list(dict.fromkeys((row.encoding, row.pooling) for row in shown))
     table = Table(title=f"{rows[0].model} {pooling or ''} layer {last}", box=SIMPLE)
     table.add_column("test")
+    several_rules = sum(encoding == "c-word" for encoding, _ in columns) > 1
     for encoding, rule in columns:
-        table.add_column(f"{encoding} {rule}" if encoding == "c-word" else encoding, no_wrap=True)
+        table.add_column(f"{encoding} {rule}" if encoding == "c-word" and several_rules else encoding, no_wrap=True)
     lines: dict[str, dict[tuple[str, str], str]] = {}
     for row in shown:
         form = "" if row.form in ("word", "sent") else f" ({row.form.replace('_', ' ')})"

@@ -43,7 +43,7 @@ from distseat.errors import StorageError
 from distseat.stores import EmbeddingStore
 
 model, unit = sys.argv[2:4]
-first, last, seed = map(int, sys.argv[4:])
+first, last = map(int, sys.argv[4:])
 store = EmbeddingStore(Path(sys.argv[1]))
 path = store.path(model, "sent", unit)
 content = path.read_bytes()
@@ -57,8 +57,8 @@ def everything():
 
 
 expected = everything()
-rng = np.random.default_rng(seed)
-for position in rng.integers(first, last, size=200).tolist():
+rng = np.random.default_rng(0)
+for position in range(first, last):
     changed = bytearray(content)
     changed[position] ^= int(rng.integers(1, 256))
     print(f"byte {position} of {len(content)} from {content[position]} to {changed[position]}", flush=True)
@@ -357,15 +357,15 @@ def test_a_flipped_bit_in_the_stimuli_is_told_when_planning(filled, seed):
         filled.parts(MODEL, "sent")
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("place", ["pages", "footer"])
-def test_a_changed_byte_anywhere_is_told_or_changes_no_vector(filled, place, seed):
+def test_a_changed_byte_anywhere_is_told_or_changes_no_vector(store, place):
     """In a process of its own: damage that ends the reading process, as in a library's check, shows as its status."""
-    path = filled.path(MODEL, "sent", UNIT)
-    content = path.read_bytes()
+    specs = (VectorSpec("sent", "mean", 3), VectorSpec("sent", "mean", 12))
+    store.commit(MODEL, UNIT, stimuli(2), encoded(2, specs=specs), ABOUT)
+    content = store.path(MODEL, "sent", UNIT).read_bytes()
     footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
-    first, last = (4, footer) if place == "pages" else (footer, len(content))
-    command = [sys.executable, "-c", CHANGE_BYTES, str(filled.root), MODEL, UNIT, str(first), str(last), str(seed)]
+    first, last = (0, footer) if place == "pages" else (footer, len(content))
+    command = [sys.executable, "-c", CHANGE_BYTES, str(store.root), MODEL, UNIT, str(first), str(last)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, f"after the change of {done.stdout.splitlines()[-1]}: {done.stderr[:2000]}"
 
