@@ -3,11 +3,22 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from distseat.definitions import ENCODINGS, Encoding, Faults, read_yaml
 from distseat.errors import ConfigError
 from distseat.models import CATALOGUE, CwordPooling, EncodingOptions, ModelSpec, Pooling, catalogued
+from distseat.storage import local_path
 from distseat.templates import PUBLISHED
 
 __all__ = ["LayerName", "ModelEntry", "SweepConfig", "load_config"]
@@ -26,10 +37,11 @@ def _unique(values: list[Any]) -> list[Any]:
 
 
 Text = Annotated[str, StringConstraints(strict=True, min_length=1)]
-Layers = Annotated[list[int | LayerName], BeforeValidator(_as_list), Field(min_length=1)]
-Poolings = Annotated[list[Pooling], BeforeValidator(_as_list), Field(min_length=1)]
-CwordPoolings = Annotated[list[CwordPooling], BeforeValidator(_as_list), Field(min_length=1)]
-Encodings = Annotated[list[Encoding], BeforeValidator(_as_list), Field(min_length=1)]
+Layers = Annotated[list[StrictInt | LayerName], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_unique)]
+Poolings = Annotated[list[Pooling], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_unique)]
+CwordPoolings = Annotated[list[CwordPooling], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_unique)]
+Encodings = Annotated[list[Encoding], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_unique)]
+Directory = Annotated[Path, BeforeValidator(lambda value: local_path(str(value)))]
 
 
 class _Part(BaseModel):
@@ -74,7 +86,7 @@ class ModelEntry(_Part):
         ModelError
             Neither the catalogue nor the entry says where the model is.
         """
-        known = CATALOGUE.get(self.name)
+        known = CATALOGUE.get(self.name) or next((m for m in CATALOGUE.values() if m.source == self.name), None)
         if self.source is None and known is None and "/" not in self.name:
             known = catalogued(self.name)
         source = _absolute(self.source or (known.source if known else self.name))
@@ -145,12 +157,12 @@ class SweepConfig(_Part):
     tests: Literal["all"] | Annotated[list[Text], Field(min_length=1)] = "all"
     test_sources: Annotated[list[Text], BeforeValidator(_as_list), Field(min_length=1)] = [PUBLISHED]
     alpha: float = Field(default=0.01, gt=0, lt=1)
-    seed: int = Field(default=0, ge=0)
+    seed: StrictInt = Field(default=0, ge=0, lt=2**63)  # the results hold it in 64 bits
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    threads: int = Field(default=1, ge=1)
-    token_budget: int | None = Field(default=None, ge=1)
-    out: Path = Path("out/sweep")
-    store: Path | None = None
+    threads: StrictInt = Field(default=1, ge=1)
+    token_budget: StrictInt | None = Field(default=None, ge=1)
+    out: Directory = Path("out/sweep")
+    store: Directory | None = None
 
     @property
     def store_path(self) -> Path:

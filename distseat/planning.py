@@ -16,7 +16,7 @@ from distseat.config import LayerName, ModelEntry, SweepConfig
 from distseat.definitions import ENCODINGS, ROLES, Encoding, Stimulus, TestForm
 from distseat.errors import ConfigError, DefinitionError, ModelError, StorageError
 from distseat.models import POOLINGS, ModelSpec, ResolvedModel, VectorSpec, local_directory, resolve
-from distseat.storage import commit_new, ensure_writable, local_path, read_bytes
+from distseat.storage import commit_new, ensure_writable, read_bytes
 from distseat.stores import EmbeddingStore
 from distseat.templates import load_tests, select_tests
 
@@ -116,10 +116,10 @@ def plan_sweep(config: SweepConfig) -> SweepPlan:
         be written, c-word asked of sentences whose word is not known.
     """
     forms = _chosen_forms(config)
-    out = local_path(str(config.out))
-    ensure_writable(out)
-    store = EmbeddingStore(local_path(str(config.store_path)))
-    ensure_writable(store.root)
+    out = config.out
+    for directory in (out, config.store_path):
+        ensure_writable(directory)
+    store = EmbeddingStore(config.store_path)
     stimuli = _wanted(forms, config.encodings)
     plans = [_frozen(entry, config, stimuli, store, out) for entry in config.models]
     keys = [(plan.model.spec.name, plan.model.revision) for plan in plans]
@@ -193,7 +193,8 @@ def _asked(
     """What a plan answers to. A hub's revision is what was asked for, since what it means is frozen in the plan."""
     revision = present.revision if present else [spec.source, spec.revision]
     wanted = [[stimulus.key, sorted(needs)] for stimulus, needs in stimuli.items()]
-    vectors = [_poolings(entry, spec), config.cword_pooling, entry.layers or config.layers]
+    encodings = [encoding for encoding in ENCODINGS if encoding in config.encodings]
+    vectors = [encodings, _poolings(entry, spec), config.cword_pooling, entry.layers or config.layers]
     return [_FORMAT, spec.name, revision, asdict(spec.options), vectors, wanted]
 
 
@@ -311,7 +312,7 @@ def _plan_from(path: Path, content: bytes | None, spec: ModelSpec, stimuli: Iter
         model = ResolvedModel(spec=spec, revision=plan["revision"], n_hidden_states=plan["n_hidden_states"])
         specs = tuple(VectorSpec(*s) for s in plan["specs"])
         reused = {encoding: tuple(names) for encoding, names in plan["reused"].items()}
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise StorageError(f"{path}: is not a plan ({error!r}); delete it to plan anew") from error
     return ModelPlan(model, specs, units, reused)
 

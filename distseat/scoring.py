@@ -89,9 +89,8 @@ def _measure(
         try:
             association = _association(form, vectors)
         except AssociationError as error:
-            raise AssociationError(
-                f"model {model.spec.name}, {spec}, test {form.test_id} {form.form}: {error}"
-            ) from error
+            where = f"model {model.spec.name}, {spec.encoding} {spec.pooling} layer {spec.layer}"
+            raise AssociationError(f"{where}, test {form.test_id} {form.form}: {error}") from error
         yield _Measured(form, spec, association, _row(model, form, spec, association, vectors=vectors, seed=seed))
 
 
@@ -105,7 +104,7 @@ def _association(form: TestForm, vectors: StoredVectors) -> Association:
 
 
 def _unusable(vectors: NDArray[np.float32]) -> NDArray[np.intp]:
-    norms = np.linalg.norm(vectors, axis=1)
+    norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
     return np.flatnonzero(~np.isfinite(norms) | (norms == 0))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from distseat.errors import StorageError
 
-__all__ = ["commit_new", "ensure_writable", "list_files", "local_path", "publish", "read_bytes"]
+__all__ = ["commit_new", "ensure_writable", "list_files", "local_path", "publish", "read_bytes", "read_tail"]
 
 _TEMPORARY = ".tmp-"
 
@@ -30,6 +30,19 @@ def read_bytes(path: Path) -> bytes | None:
     """Content of a file, or None where there is none."""
     try:
         return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def read_tail(path: Path, n_bytes: int) -> bytes | None:
+    """The last bytes of a file, fewer where it is shorter, or None where there is none."""
+    try:
+        with path.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - n_bytes))
+            return stream.read()
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -52,16 +52,18 @@ class Faults:
         self, file: str, error: ValidationError, content: object, *, known_keys: Sequence[str] = ()
     ) -> None:
         """Note all that pydantic found in a file's content, once a place."""
-        told: dict[str, list[str]] = {}
+        expected: dict[str, list[str]] = {}
+        found: dict[str, str] = {}
         for detail in error.errors():
             place = _key_path(detail["loc"], content)
             if detail["type"] == "extra_forbidden":
                 message = f"no such key is known here{nearest(str(detail['loc'][-1]), known_keys)}"
             else:
                 message = _expected(detail)
-            told.setdefault(place, []).append(message)
-        for place, messages in told.items():
-            self.add(file, place, " or ".join(dict.fromkeys(messages)))
+                found[place] = _found(detail)
+            expected.setdefault(place, []).append(message)
+        for place, messages in expected.items():
+            self.add(file, place, " or ".join(dict.fromkeys(messages)) + found.get(place, ""))
 
     def told(self, what: str) -> str:
         """All faults as one message, for the error that ends the reading."""
@@ -86,15 +88,21 @@ def _key_path(location: tuple[int | str, ...], content: object) -> str:
 
 
 def _expected(detail: Any) -> str:
-    kind, value = detail["type"], detail["input"]
+    kind = detail["type"]
     if kind == "missing":
         return "this key is required"
     if kind == "string_pattern_mismatch" and detail["ctx"]["pattern"].startswith("^["):
-        expected = _NAME_EXPECTED
-    elif kind == "literal_error":
-        expected = f"{detail['ctx']['expected']} was expected"
-    else:
-        expected = _EXPECTED.get(kind) or detail["msg"].removeprefix("Value error, ")
+        return _NAME_EXPECTED
+    if kind == "literal_error":
+        return f"{detail['ctx']['expected']} was expected"
+    message = str(_EXPECTED.get(kind) or detail["msg"].removeprefix("Value error, "))
+    return message[0].lower() + message[1:]
+
+
+def _found(detail: Any) -> str:
+    kind, value = detail["type"], detail["input"]
+    if kind == "missing":
+        return ""
     hint = "; put it in quotes" if kind == "string_type" and isinstance(value, bool | int | float) else ""
-    found = f"the yes/no value {value}" if isinstance(value, bool) else _shown.repr(value)
-    return f"{expected}, found {found}{hint}"
+    shown = f"the yes/no value {value}" if isinstance(value, bool) else _shown.repr(value)
+    return f", found {shown}{hint}"

@@ -160,13 +160,15 @@ def _sha256(files: Iterable[Path], *, with_names: bool = False) -> str:
 
 def _hidden_states(spec: ModelSpec, config_path: Path) -> int:
     try:
-        config: dict[str, Any] = json.loads(config_path.read_text(encoding="utf-8"))
+        config: Any = json.loads(config_path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"model {spec.name}: its config.json cannot be read: {error}") from error
+    if not isinstance(config, dict):
+        raise ModelError(f"model {spec.name}: its config.json is no JSON object; fetch the model's files again")
     if config.get("is_encoder_decoder"):
         raise ModelError(f"model {spec.name}: encoder-decoder models are not supported; give an encoder or a decoder")
-    for scope in (config, config.get("text_config") or {}):
+    for scope in (config, config.get("text_config")):
         for key in _LAYER_KEYS:
-            if isinstance(scope.get(key), int):
+            if isinstance(scope, dict) and isinstance(scope.get(key), int):
                 return int(scope[key]) + 1
     raise ModelError(f"model {spec.name}: its config.json tells no number of layers under {', '.join(_LAYER_KEYS)}")

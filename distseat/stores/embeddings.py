@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,14 @@ from numpy.typing import NDArray
 from distseat.definitions import Encoding, Stimulus
 from distseat.errors import FormatVersionError, StorageError
 from distseat.models import VectorSpec
-from distseat.storage import commit_new, list_files, read_bytes
+from distseat.storage import commit_new, list_files, read_bytes, read_tail
 
 __all__ = ["FORMAT_VERSION", "EmbeddingStore", "EncodedUnit", "PartContent", "StoredVectors"]
 
 FORMAT_VERSION: Final = 1
+_MAGIC: Final = b"PAR1"
+_FOOTER_END: Final = 8  # the footer's length and the magic bytes
+_DIGEST: Final = 32
 _VERSION_KEYS: Final = ("tokenizer", "torch", "transformers", "device", "threads", "token_budget")
 UNKNOWN: Final = -1  # of a count or position that a tokenizer without offsets cannot tell
 
@@ -157,7 +160,7 @@ class EmbeddingStore:
         if missing := keys - rows.keys():
             raise StorageError(
                 f"{self.root / model_key / spec.encoding}: {len(missing)} of {len(keys)} stimuli have no vector for "
-                f"{spec}; encode first: `distseat encode`"
+                f"{spec.pooling} at layer {spec.layer}; encode first: `distseat encode`"
             )
         joined = pa.concat_tables(kept).combine_chunks()
         return StoredVectors(
@@ -197,7 +200,7 @@ def _schema(dimension: int, about: Mapping[str, str]) -> pa.Schema:
             ("position", pa.int32()),
             ("vector", pa.list_(pa.float32(), dimension)),
         ],
-        metadata={"distseat": told, "distseat_sha256": hashlib.sha256(told.encode()).hexdigest()},
+        metadata={"distseat": told},
     )
 
 
@@ -229,13 +232,25 @@ def _part_bytes(
                 "vector": pa.FixedSizeListArray.from_arrays(encoded.vectors[spec].reshape(-1), dimension),
             }
             writer.write_table(pa.table(columns, schema=schema), row_group_size=max(1, len(stimuli)))
-    return sink.getvalue()
+    content = sink.getvalue()
+    footer = content[-_footer_length(content) :]
+    return content[: -len(footer)] + hashlib.sha256(footer).digest() + footer
+
+
+def _footer_length(tail: bytes) -> int:
+    """Bytes of a Parquet file's footer, its own length and the magic bytes at its end included."""
+    return int.from_bytes(tail[-_FOOTER_END : -len(_MAGIC)], "little") + _FOOTER_END
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a part; whatever fails while it is read is told as damage, with its path."""
+    """Open a part; whatever fails while it is read is told as damage, with its path.
+
+    The pages of a Parquet file have checksums, its footer has none, and a damaged footer can crash a reader: so a digest
+    of the footer stands before it, where no Parquet reader looks, and is checked first.
+    """
     try:
+        _check_footer(path)
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             yield file
     except FileNotFoundError as error:
@@ -243,8 +258,18 @@ def _reading(path: Path) -> Iterator[pq.ParquetFile]:
             f"{path}: is gone, but the plan counts on it; run again to encode it, or delete the plan folder of the "
             "output directory to plan anew"
         ) from error
-    except (pa.ArrowException, OSError, LookupError, ValueError, AttributeError) as error:
+    except (pa.ArrowException, OSError, LookupError, ValueError) as error:
         raise StorageError(f"{path}: is damaged ({error}); delete it and run again") from error
+
+
+def _check_footer(path: Path) -> None:
+    end = read_tail(path, _FOOTER_END)
+    if end is None:
+        raise FileNotFoundError(path)
+    length = _footer_length(end) if end.endswith(_MAGIC) else 0
+    tail = read_tail(path, length + _DIGEST) or b""
+    if not length or hashlib.sha256(tail[_DIGEST:]).digest() != tail[:_DIGEST]:
+        raise ValueError("its footer does not fit its sha256")
 
 
 def _group_specs(file: pq.ParquetFile, encoding: Encoding) -> list[VectorSpec]:
@@ -260,41 +285,32 @@ def _group_specs(file: pq.ParquetFile, encoding: Encoding) -> list[VectorSpec]:
 
 def _part_content(path: Path, encoding: Encoding) -> PartContent:
     with _reading(path) as file:
-        keys = file.read_row_group(0, columns=["stimulus"]).column(0).to_pylist()
+        keys = _read_columns(file, 0, ["stimulus"])["stimulus"].to_pylist()
         return PartContent(path.stem, frozenset(_group_specs(file, encoding)), frozenset(keys))
 
 
 def _read_row_group(path: Path, spec: VectorSpec) -> pa.Table | None:
-    """The rows of one (pooling, layer), with a description that was checked; None where the part has none of it.
-
-    The footer of a Parquet file has no checksum, its pages have: what the footer says of a row group is held against
-    the group's own columns.
-    """
+    """The rows of one (pooling, layer); None where the part has none of it."""
     with _reading(path) as file:
         specs = _group_specs(file, spec.encoding)
         if spec not in specs:
             return None
-        table = file.read_row_group(specs.index(spec))
-        found = set(zip(table["pooling"].to_pylist(), table["layer"].to_pylist(), strict=True))
-        if found != {(spec.pooling, spec.layer)}:
-            raise ValueError(f"a row group of {spec} holds {found}")
-        _about(table.schema.metadata)
-        return table.drop_columns(["text", "start", "end", "pooling", "layer"])
+        return _read_columns(file, specs.index(spec), ["stimulus", "n_subtokens", "position", "vector"])
 
 
-def _about(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
-    """What produced a part, from its footer, which has no checksum of its own."""
-    told = metadata[b"distseat"]
-    if hashlib.sha256(told).hexdigest().encode() != metadata[b"distseat_sha256"]:
-        raise ValueError("its description does not fit its sha256")
-    content: dict[str, Any] = json.loads(told)
-    return content
+def _read_columns(file: pq.ParquetFile, group: int, columns: list[str]) -> pa.Table:
+    """Columns of a row group, all of its rows: a damaged page header can make a reader skip its page."""
+    table = file.read_row_group(group, columns=columns)
+    n_rows = file.metadata.row_group(group).num_rows
+    if table.num_rows != n_rows:
+        raise ValueError(f"a row group has {table.num_rows} of {n_rows} rows")
+    return table
 
 
 def _merged_about(tables: Sequence[pa.Table]) -> dict[str, str]:
     told: dict[str, dict[str, None]] = {}
     for table in tables:
-        for key, value in _about(table.schema.metadata).items():
+        for key, value in json.loads(table.schema.metadata[b"distseat"]).items():
             if key in _VERSION_KEYS:
                 told.setdefault(key, {})[value] = None
     return {key: ", ".join(sorted(values)) for key, values in told.items()}
