@@ -5,9 +5,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from distseat.definitions import Stimulus, TestForm
 from distseat.templates import load_tests
+
+settings.register_profile("distseat", deadline=None)  # a busy machine is no fault
+settings.load_profile("distseat")
 
 
 @pytest.fixture(scope="session")

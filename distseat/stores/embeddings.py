@@ -246,8 +246,8 @@ def _footer_length(tail: bytes) -> int:
 def _reading(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a part; whatever fails while it is read is told as damage, with its path.
 
-    The pages of a Parquet file have checksums, its footer has none, and a damaged footer can crash a reader: so a digest
-    of the footer stands before it, where no Parquet reader looks, and is checked first.
+    The pages of a Parquet file have checksums, its footer has none, and a damaged footer can crash a reader: so a
+    digest of the footer stands before it, where no Parquet reader looks, and is checked first.
     """
     try:
         _check_footer(path)
