@@ -19,6 +19,7 @@ __all__ = ["progress_display", "results_table"]
 
 _LINE_EVERY_S: Final = 5.0
 _PIPED_WIDTH: Final = 100
+_TITLE_WIDTH: Final = 16  # what a narrow terminal leaves of a title, so that the numbers stay whole
 
 
 @contextmanager
@@ -127,10 +128,10 @@ def _model_table(rows: Sequence[ResultRow], pooling: str | None) -> Table:
     shown = [row for row in rows if row.layer == last and (row.encoding == "c-word" or row.pooling == pooling)]
     columns = list(dict.fromkeys((row.encoding, row.pooling) for row in shown))
     table = Table(title=f"{rows[0].model} {pooling or ''} layer {last}", box=SIMPLE)
-    table.add_column("test")
+    table.add_column("test", min_width=_TITLE_WIDTH)
     several_rules = sum(encoding == "c-word" for encoding, _ in columns) > 1
     for encoding, rule in columns:
-        table.add_column(f"{encoding} {rule}" if encoding == "c-word" and several_rules else encoding, no_wrap=True)
+        table.add_column(f"{encoding}\n{rule}" if encoding == "c-word" and several_rules else encoding, no_wrap=True)
     lines: dict[str, dict[tuple[str, str], str]] = {}
     for row in shown:
         form = "" if row.form in ("word", "sent") else f" ({row.form.replace('_', ' ')})"
@@ -145,4 +146,4 @@ def _cell(row: ResultRow) -> str:
         return "void"
     uncorrected = row.alpha is not None and row.p_value < row.alpha
     mark = "**" if row.decision == "reject" else "*" if uncorrected else ""
-    return f"{row.effect_size:+.2f}  {row.p_value:7.1g} {mark}"
+    return f"{row.effect_size:+.2f} {row.p_value:6.1g}{mark}"
