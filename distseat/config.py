@@ -1,7 +1,7 @@
 """The configuration of a sweep: read once, checked once, every fault told together."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -12,16 +12,20 @@ from pydantic import (
     StrictInt,
     StringConstraints,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
 from distseat.definitions import ENCODINGS, Encoding, Faults, read_yaml
-from distseat.errors import ConfigError
+from distseat.errors import ConfigError, StorageError
 from distseat.models import CATALOGUE, CwordPooling, EncodingOptions, ModelSpec, Pooling, catalogued
 from distseat.storage import local_path
 from distseat.templates import PUBLISHED
 
-__all__ = ["LayerName", "ModelEntry", "SweepConfig", "load_config"]
+__all__ = ["CPU_TOKEN_BUDGET", "GPU_TOKEN_BUDGET", "LayerName", "ModelEntry", "SweepConfig", "load_config"]
+
+CPU_TOKEN_BUDGET: Final = 1_024  # padded tokens of a forward pass; benchmarks/encode.py measures it
+GPU_TOKEN_BUDGET: Final = 16_384
 
 LayerName = Literal["first", "middle", "last", "all"]
 
@@ -32,7 +36,8 @@ def _as_list(value: object) -> object:
 
 def _unique(values: list[Any]) -> list[Any]:
     if len(set(values)) != len(values):
-        raise ValueError("something stands twice; keep one")
+        twice = next(value for value in values if values.count(value) > 1)
+        raise ValueError(f"{twice!r} stands twice; keep one")
     return values
 
 
@@ -41,7 +46,18 @@ Layers = Annotated[list[StrictInt | LayerName], BeforeValidator(_as_list), Field
 Poolings = Annotated[list[Pooling], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_unique)]
 CwordPoolings = Annotated[list[CwordPooling], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_unique)]
 Encodings = Annotated[list[Encoding], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_unique)]
-Directory = Annotated[Path, BeforeValidator(lambda value: local_path(str(value)))]
+
+
+def _local(value: object) -> Path:
+    if not isinstance(value, str | Path) or not str(value):
+        raise ValueError("the path of a directory was expected")
+    try:
+        return local_path(str(value)).expanduser()
+    except StorageError as error:
+        raise ValueError(str(error)) from error
+
+
+Directory = Annotated[Path, BeforeValidator(_local)]
 
 
 class _Part(BaseModel):
@@ -71,7 +87,14 @@ class ModelEntry(_Part):
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     special_tokens: Literal["include", "exclude"] = "include"
     prefix_bos: bool = False
-    num_gpus: float | None = Field(default=None, ge=0)
+    num_gpus: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    @field_validator("num_gpus")
+    @classmethod
+    def _whole_gpus(cls, value: float | None) -> float | None:
+        if value is not None and value > 1 and not value.is_integer():
+            raise ValueError("a share of one GPU, or a whole number of them, was expected")
+        return value
 
     @model_validator(mode="before")
     @classmethod
@@ -112,7 +135,8 @@ def _absolute(source: str) -> str:
 
 def _label(name: str) -> str:
     """A directory given as name is called by its last part: no path of a machine enters a result."""
-    return Path(name).expanduser().resolve().name if name.startswith(("/", ".", "~")) else name
+    path = Path(name).expanduser()
+    return path.resolve().name if path.is_dir() or name.startswith(("/", ".", "~")) else name
 
 
 class SweepConfig(_Part):

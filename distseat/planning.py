@@ -120,6 +120,7 @@ def plan_sweep(config: SweepConfig) -> SweepPlan:
     for directory in (out, config.store_path):
         ensure_writable(directory)
     store = EmbeddingStore(config.store_path)
+    store.create()
     stimuli = _wanted(forms, config.encodings)
     plans = [_frozen(entry, config, stimuli, store, out) for entry in config.models]
     keys = [(plan.model.spec.name, plan.model.revision) for plan in plans]
@@ -180,7 +181,15 @@ def _frozen(
         plan = _new_plan(entry, present or resolve(spec), config, stimuli, store)
         commit_new(path, _plan_json(plan))
         content = read_bytes(path)  # another driver's plan, if that one was first
-    return _plan_from(path, content, spec, stimuli)
+    plan = _plan_from(path, content, spec, stimuli)
+    for encoding, names in plan.reused.items():
+        for name in names:
+            if not store.path(plan.model.key, encoding, name).exists():
+                raise StorageError(
+                    f"{path}: this plan counts on the part {encoding}/{name} of model {spec.name}, which the store "
+                    f"{store.root} does not have; give the store that it was made with, or delete this plan"
+                )
+    return plan
 
 
 def _asked(
@@ -194,7 +203,7 @@ def _asked(
     revision = present.revision if present else [spec.source, spec.revision]
     wanted = [[stimulus.key, sorted(needs)] for stimulus, needs in stimuli.items()]
     encodings = [encoding for encoding in ENCODINGS if encoding in config.encodings]
-    vectors = [encodings, _poolings(entry, spec), config.cword_pooling, entry.layers or config.layers]
+    vectors = [encodings, _poolings(entry, spec, encodings), config.cword_pooling, entry.layers or config.layers]
     return [_FORMAT, spec.name, revision, asdict(spec.options), vectors, wanted]
 
 
@@ -206,7 +215,7 @@ def _new_plan(
     store: EmbeddingStore,
 ) -> ModelPlan:
     layers = _layers(model, entry.layers or config.layers)
-    specs = _vector_specs(config, _poolings(entry, model.spec), layers)
+    specs = _vector_specs(config, _poolings(entry, model.spec, config.encodings), layers)
     held, reused = _held(model.key, specs, stimuli, store)
     lacking: dict[tuple[VectorSpec, ...], list[Stimulus]] = {}
     for stimulus, needs in stimuli.items():
@@ -217,7 +226,9 @@ def _new_plan(
     return ModelPlan(model, specs, tuple(units), reused)
 
 
-def _poolings(entry: ModelEntry, spec: ModelSpec) -> list[str]:
+def _poolings(entry: ModelEntry, spec: ModelSpec, encodings: Sequence[Encoding]) -> list[str]:
+    if not {"word", "sent"} & set(encodings):
+        return []
     if entry.pooling:
         return list(entry.pooling)
     if spec.pooling is None:

@@ -23,10 +23,12 @@ from distseat.planning import EncodeUnit, ModelPlan, ScoreUnit
 __all__ = ["Driver", "Failure"]
 
 MAX_SYSTEM_RETRIES: Final = 3
-STALL_LIMIT_S: Final = 1800.0
+RESOURCES_LIMIT_S: Final = 1800.0  # for an actor to get what it asks of the cluster
+EXECUTION_LIMIT_S: Final = 7200.0  # for a call to answer: a download, or the two units that an actor holds
 _NOTE_EVERY_S: Final = 60.0
 _UNITS_AHEAD: Final = 2  # an actor always has the next unit waiting, and no more
 _POLL_S: Final = 1.0
+_TOO_LONG: Final = f"no answer for {EXECUTION_LIMIT_S / 60:.0f} minutes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,14 @@ class _Lane:
 
 @dataclass(slots=True)
 class _Call:
-    """A call in flight: what to do with its result, with the program's error, with the system's."""
+    """A call in flight: what to do with its result, with the program's error, with the system's; and until when."""
 
     done: Callable[[Any], None]
     failed: Callable[[str], None]
     lost: Callable[[str], None]
+    overdue: Callable[[], None]
+    limit_s: float = EXECUTION_LIMIT_S
+    since_s: float = field(default_factory=time.monotonic)
 
 
 @dataclass(slots=True)
@@ -91,7 +96,7 @@ class Driver:
         Raises
         ------
         IncompleteRunError
-            Nothing has come back for half an hour: the cluster has not what the units ask for.
+            An actor waited half an hour: the cluster has not what it asks for.
         """
         for plan, units in work:
             if units:
@@ -101,10 +106,11 @@ class Driver:
         try:
             while self._waiting or self._lanes or self._to_score or self._calls:
                 self._fill()
-                self._take(self._next_call())
+                self._wait()
         finally:
             for lane in self._lanes:
-                ray.kill(lane.actor)
+                if lane.actor is not None:
+                    ray.kill(lane.actor)
         return self.failures
 
     def _fill(self) -> None:
@@ -132,16 +138,37 @@ class Driver:
         lane.actor = actor_class.options(
             num_cpus=place.threads, num_gpus=place.num_gpus, max_restarts=0, max_task_retries=0
         ).remote(lane.plan.model, self.store_root, place)
-        name = lane.plan.model.spec.name
 
+        def overdue() -> None:
+            raise IncompleteRunError(
+                f"model {lane.plan.model.spec.name}: asks for {place.num_gpus:g} GPUs and {place.threads} CPU cores, "
+                f"and the cluster did not give them for {RESOURCES_LIMIT_S / 60:.0f} minutes (it has "
+                f"{ray.available_resources()} to give); add nodes or ask for less (num_gpus, threads), and run again"
+            )
+
+        # The first call returns as soon as the actor has its resources: waiting for them is no part of the work.
+        self._calls[lane.actor.ready.remote()] = _Call(
+            done=lambda _: self._load(lane),
+            failed=lambda cause: self._give_up(lane, cause),
+            lost=lambda cause: self._restart(lane, cause),
+            overdue=overdue,
+            limit_s=RESOURCES_LIMIT_S,
+        )
+
+    def _load(self, lane: _Lane) -> None:
         def done(_: None) -> None:
             lane.loaded = True
 
-        def failed(cause: str) -> None:
-            self._fail(f"model {name}", cause)
-            self._close(lane)
+        self._calls[lane.actor.load.remote()] = _Call(
+            done=done,
+            failed=lambda cause: self._give_up(lane, cause),
+            lost=lambda cause: self._restart(lane, cause),
+            overdue=lambda: self._restart(lane, _TOO_LONG),
+        )
 
-        self._calls[lane.actor.load.remote()] = _Call(done, failed, lambda cause: self._restart(lane, cause))
+    def _give_up(self, lane: _Lane, cause: str) -> None:
+        self._fail(f"model {lane.plan.model.spec.name}", cause)
+        self._close(lane)
 
     def _encode(self, lane: _Lane, unit: EncodeUnit) -> None:
         actor = lane.actor
@@ -149,6 +176,7 @@ class Driver:
 
         def done(report: EncodeReport) -> None:
             lane.in_flight -= 1
+            lane.retries = 0  # what is bounded is losses without any work between them
             self.progress.encoded(report.n_stimuli)
             self._close_if_done(lane)
 
@@ -164,7 +192,7 @@ class Driver:
             if lane.actor is actor:  # the first of the calls that died with the actor starts the next one
                 self._restart(lane, cause)
 
-        self._calls[actor.encode.remote(unit)] = _Call(done, failed, lost)
+        self._calls[actor.encode.remote(unit)] = _Call(done, failed, lost, overdue=lambda: lost(_TOO_LONG))
 
     def _restart(self, lane: _Lane, cause: str) -> None:
         if lane not in self._lanes:  # given up already; this call died with the last actor
@@ -172,8 +200,7 @@ class Driver:
         name = lane.plan.model.spec.name
         lane.retries += 1
         if lane.retries > MAX_SYSTEM_RETRIES:
-            self._fail(f"model {name}", f"its actor was lost {lane.retries} times; the last time: {cause}")
-            self._close(lane)
+            self._give_up(lane, f"its actor was lost {lane.retries} times; the last time: {cause}")
             return
         self.progress.note(
             f"{name}: its actor was lost, starting another ({lane.retries} of {MAX_SYSTEM_RETRIES}): {cause}"
@@ -219,21 +246,26 @@ class Driver:
 
         task: Any = ray.remote(score_and_commit)
         reference = task.options(num_cpus=1, max_retries=0).remote(unit, self.store_root, self.rows_path(unit))
-        self._calls[reference] = _Call(done, failed, lost)
 
-    def _next_call(self) -> Any:
+        def overdue() -> None:
+            ray.cancel(reference, force=True)
+            lost(_TOO_LONG)
+
+        self._calls[reference] = _Call(done, failed, lost, overdue, limit_s=RESOURCES_LIMIT_S + EXECUTION_LIMIT_S)
+
+    def _wait(self) -> None:
+        """Take the next answer, or a call that has had its time."""
         started = noted = time.monotonic()
-        while True:
+        while self._calls:
             ready, _ = ray.wait(list(self._calls), num_returns=1, timeout=_POLL_S)
             if ready:
-                return ready[0]
+                self._take(ready[0])
+                return
             now = time.monotonic()
-            if now - started > STALL_LIMIT_S:
-                raise IncompleteRunError(
-                    f"nothing came back for {STALL_LIMIT_S / 60:.0f} minutes with {len(self._calls)} calls waiting; "
-                    f"the cluster has {ray.available_resources()} to give: add nodes, or ask for less (num_gpus, "
-                    "threads); run again to go on"
-                )
+            late = next((ref for ref, call in self._calls.items() if now - call.since_s > call.limit_s), None)
+            if late is not None:
+                self._calls.pop(late).overdue()
+                return
             if now - noted > _NOTE_EVERY_S:
                 noted = now
                 self.progress.note(f"waiting for {len(self._calls)} calls, for {now - started:.0f} s now")

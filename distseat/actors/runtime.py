@@ -48,16 +48,8 @@ def ray_session(address: str | None) -> Iterator[bool]:
         yield False
         return
     if address is None:
-        with tempfile.TemporaryDirectory(prefix="dst", dir=_short_directory()) as directory, _environment(directory):
-            _init(
-                include_dashboard=False,
-                object_store_memory=_OBJECT_STORE_BYTES,
-                _temp_dir=directory,
-            )
-            try:
-                yield True
-            finally:
-                ray.shutdown()
+        with _own_ray():
+            yield True
         return
     try:
         _require_listener(address)
@@ -72,6 +64,18 @@ def ray_session(address: str | None) -> Iterator[bool]:
         yield False
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _own_ray() -> Iterator[None]:
+    """A Ray in a directory of its own, which only this user can enter: Ray opens the one it is given to everybody."""
+    place = tempfile.TemporaryDirectory(prefix="dst", dir=_short_directory(), ignore_cleanup_errors=True)
+    with place as directory, _environment(directory):
+        try:
+            _init(include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES, _temp_dir=f"{directory}/r")
+            yield
+        finally:
+            ray.shutdown()
 
 
 def _init(**arguments: Any) -> None:

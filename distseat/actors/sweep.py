@@ -1,11 +1,10 @@
 """A sweep from configuration to results: plan, encode, score, decide, publish."""
 
-import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import ray
 
@@ -14,20 +13,17 @@ from distseat.actors.driver import Driver, Failure
 from distseat.actors.progress import Progress, Silent
 from distseat.actors.runtime import ray_session
 from distseat.actors.workers import Placement
-from distseat.config import SweepConfig
-from distseat.errors import IncompleteRunError
+from distseat.config import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, SweepConfig
+from distseat.errors import ConfigError, IncompleteRunError
 from distseat.models import ModelSpec
 from distseat.planning import EncodeUnit, ModelPlan, ScoreUnit, SweepPlan, plan_sweep
 from distseat.scoring import decide
 from distseat.storage import publish
 from distseat.stores import ResultRow, publish_results, read_rows
 
-__all__ = ["Phase", "placement", "run_sweep"]
+__all__ = ["Phase", "placement", "require_resources", "run_sweep"]
 
 Phase = Literal["sweep", "encode", "score"]
-
-_CPU_TOKENS: Final = 1_024
-_GPU_TOKENS: Final = 16_384
 
 
 def run_sweep(
@@ -82,11 +78,14 @@ def _work(
     with ray_session(address) as own:
         driver = Driver(
             store_root=root,
-            place=lambda model: placement(plan.config, model.model.spec, own=own, gpus=_gpus()),
+            place=lambda model: placement(plan.config, model.model.spec, own=own, gpus=_has("GPU")),
             score_units=lambda model: to_score.get(model.model.key, []),
             rows_path=lambda unit: plan.rows_path(unit).resolve(),
             progress=progress,
         )
+        for model, units in to_encode:
+            if own and units:
+                require_resources(driver.place(model), model.model.spec.name, gpus=_has("GPU"), cpus=_has("CPU"))
         failures = driver.run(to_encode)
     if failures:
         raise IncompleteRunError(_told(failures, plan.out))
@@ -108,12 +107,28 @@ def placement(config: SweepConfig, spec: ModelSpec, *, own: bool, gpus: float) -
         device="cuda" if num_gpus else "cpu",
         num_gpus=num_gpus,
         threads=config.threads,
-        token_budget=config.token_budget or (_GPU_TOKENS if num_gpus else _CPU_TOKENS),
+        token_budget=config.token_budget or (GPU_TOKEN_BUDGET if num_gpus else CPU_TOKEN_BUDGET),
     )
 
 
-def _gpus() -> float:
-    return float(ray.cluster_resources().get("GPU", 0.0))
+def _has(resource: str) -> float:
+    return float(ray.cluster_resources().get(resource, 0.0))
+
+
+def require_resources(place: Placement, name: str, *, gpus: float, cpus: float) -> None:
+    """Say at once what this machine has not: on a Ray of our own it will not come.
+
+    Raises
+    ------
+    ConfigError
+        The model asks for more GPUs or CPU cores than there are.
+    """
+    for what, asked, found in (("GPUs", place.num_gpus, gpus), ("CPU cores", place.threads, cpus)):
+        if asked > found:
+            raise ConfigError(
+                f"model {name}: asks for {asked:g} {what}, this machine has {found:g}; ask for less (device, num_gpus, "
+                "threads), or join a cluster with --address"
+            )
 
 
 def _require_encoded(to_encode: Iterable[tuple[ModelPlan, list[EncodeUnit]]]) -> None:
@@ -145,8 +160,8 @@ def _publish(plan: SweepPlan) -> list[ResultRow]:
             f"{len(rows)} of {planned} planned rows are there; delete {plan.out / 'rows'}, run again"
         )
     decided = decide(_in_order(rows, plan), alpha=plan.config.alpha)
-    publish_results(plan.out, decided)
-    publish(plan.out / "manifest.json", _manifest(plan, decided))
+    digests = publish_results(plan.out, decided)
+    publish(plan.out / "manifest.json", _manifest(plan, decided, digests))
     return decided
 
 
@@ -165,11 +180,8 @@ def _in_order(rows: list[ResultRow], plan: SweepPlan) -> list[ResultRow]:
     )
 
 
-def _manifest(plan: SweepPlan, rows: list[ResultRow]) -> bytes:
+def _manifest(plan: SweepPlan, rows: list[ResultRow], digests: dict[str, str]) -> bytes:
     """What was run, without a path of this machine or a time of day: the same run gives the same bytes."""
-    digests = {
-        name: hashlib.sha256((plan.out / name).read_bytes()).hexdigest() for name in ("results.parquet", "results.tsv")
-    }
     config = plan.config.model_dump(mode="json", exclude={"out", "store", "models", "test_sources"})
     content: dict[str, Any] = {
         "distseat": __version__,
@@ -178,6 +190,7 @@ def _manifest(plan: SweepPlan, rows: list[ResultRow]) -> bytes:
         "models": [
             {
                 "name": m.model.spec.name,
+                "source": None if Path(m.model.spec.source).is_dir() else m.model.spec.source,
                 "revision": m.model.revision,
                 "key": m.model.key,
                 "options": asdict(m.model.spec.options),

@@ -1,6 +1,5 @@
 """The work itself, in plain classes and functions that know nothing of Ray: load, encode, score, commit."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -32,8 +31,6 @@ class EncodeReport:
 
     unit_id: str
     n_stimuli: int
-    n_tokens: int
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +49,9 @@ class EncodingWorker:
         self.store_root = store_root
         self.placement = placement
         self._encoder: Encoder | None = None
+
+    def ready(self) -> None:
+        """Answer: the actor has what it asked of the cluster."""
 
     def load(self) -> None:
         """Load the model, apart from the constructor: what goes wrong here is told as the error that it is.
@@ -79,20 +79,23 @@ class EncodingWorker:
     def encode(self, unit: EncodeUnit) -> EncodeReport:
         """Encode a unit and commit it, unless another attempt has."""
         store = EmbeddingStore(self.store_root)
+        store.require()
+        if store.has(self.model.key, unit.encodings, unit.unit_id):
+            return EncodeReport(unit.unit_id, len(unit.stimuli))
         if self._encoder is None:
             self.load()
         encoder = self._encoder
         assert encoder is not None  # noqa: S101 - for mypy: load() sets it or raises
-        started = time.monotonic()
         encoded = encoder.encode(unit.stimuli, unit.specs)
         about = {"model": self.model.spec.name, "revision": self.model.revision, **encoder.about}
         store.commit(self.model.key, unit.unit_id, unit.stimuli, encoded, about)
-        return EncodeReport(unit.unit_id, len(unit.stimuli), encoded.n_tokens, time.monotonic() - started)
+        return EncodeReport(unit.unit_id, len(unit.stimuli))
 
 
 def score_and_commit(unit: ScoreUnit, store_root: Path, rows_path: Path) -> ScoreReport:
     """Score a unit's tests and commit their rows."""
     store = EmbeddingStore(store_root)
+    store.require()
     read: Callable[[VectorSpec, frozenset[str]], StoredVectors] = partial(_read, store, unit)
     rows = score_forms(unit.model, unit.forms, unit.specs, read=read, seed=unit.seed)
     commit_rows(rows_path, rows)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
+from rich.text import Text
 
 from distseat.actors.progress import Progress
 from distseat.stores import ResultRow
@@ -19,6 +20,7 @@ __all__ = ["progress_display", "results_table"]
 
 _LINE_EVERY_S: Final = 5.0
 _PIPED_WIDTH: Final = 100
+_REVISION_WIDTH: Final = 8
 _TITLE_WIDTH: Final = 16  # what a narrow terminal leaves of a title, so that the numbers stay whole
 
 
@@ -59,13 +61,13 @@ class _RichBars:
 
     def model_done(self, name: str) -> None:
         self._bars.advance(self._tasks["models"])
-        self._bars.console.print(f"encoded {name}")
+        self._bars.console.print(f"encoded {name}", markup=False, highlight=False)
 
     def scored(self, n_rows: int) -> None:
         self._bars.advance(self._tasks["rows"], n_rows)
 
     def note(self, text: str) -> None:
-        self._bars.console.print(text)
+        self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 class _Lines:
@@ -101,14 +103,16 @@ class _Lines:
             self._say(f"{self._done[what]} of {self._totals[what]} {what}")
 
     def _say(self, text: str) -> None:
-        self._console.print(f"[{time.monotonic() - self._started:6.1f} s] {text}", markup=False, highlight=False)
+        self._console.print(
+            f"[{time.monotonic() - self._started:6.1f} s] {text}", markup=False, highlight=False, soft_wrap=True
+        )
 
 
 def results_table(rows: Sequence[ResultRow], console: Console | None = None) -> None:
     """Print tests x encodings of each model at its last measured layer: d, p, and the decision."""
     console = console or (Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH))
-    for model in dict.fromkeys(row.model for row in rows):
-        mine = [row for row in rows if row.model == model]
+    for model, revision in dict.fromkeys((row.model, row.revision) for row in rows):
+        mine = [row for row in rows if (row.model, row.revision) == (model, revision)]
         for pooling in dict.fromkeys(row.pooling for row in mine if row.encoding != "c-word") or [None]:
             console.print(_model_table(mine, pooling))
     live = [row for row in rows if row.p_value is not None]
@@ -127,17 +131,18 @@ def _model_table(rows: Sequence[ResultRow], pooling: str | None) -> Table:
     last = max(row.layer for row in rows)
     shown = [row for row in rows if row.layer == last and (row.encoding == "c-word" or row.pooling == pooling)]
     columns = list(dict.fromkeys((row.encoding, row.pooling) for row in shown))
-    table = Table(title=f"{rows[0].model} {pooling or ''} layer {last}", box=SIMPLE)
+    revision = rows[0].revision.removeprefix("sha256:")[:_REVISION_WIDTH]
+    table = Table(title=Text(f"{rows[0].model} {revision} {pooling or ''} layer {last}"), box=SIMPLE)
     table.add_column("test", min_width=_TITLE_WIDTH)
     several_rules = sum(encoding == "c-word" for encoding, _ in columns) > 1
     for encoding, rule in columns:
         table.add_column(f"{encoding}\n{rule}" if encoding == "c-word" and several_rules else encoding, no_wrap=True)
-    lines: dict[str, dict[tuple[str, str], str]] = {}
+    lines: dict[tuple[str, str, str], dict[tuple[str, str], str]] = {}
     for row in shown:
         form = "" if row.form in ("word", "sent") else f" ({row.form.replace('_', ' ')})"
-        lines.setdefault(row.title + form, {})[row.encoding, row.pooling] = _cell(row)
-    for title, cells in lines.items():
-        table.add_row(title, *(cells.get(column, "") for column in columns))
+        lines.setdefault((row.test, row.title, form), {})[row.encoding, row.pooling] = _cell(row)
+    for (_, title, form), cells in lines.items():
+        table.add_row(Text(title + form), *(cells.get(column, "") for column in columns))
     return table
 
 

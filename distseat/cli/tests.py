@@ -49,9 +49,9 @@ def show(
 
 
 @tests_app.command()
-def validate(path: Annotated[Path, typer.Argument(help="A test file, or a directory of them.")]) -> None:
+def validate(path: Annotated[str, typer.Argument(help="A test file, or a directory of them.")]) -> None:
     """Check test files and tell every fault at once."""
-    forms = load_tests([str(path)])
+    forms = load_tests([path])
     n_stimuli = sum(len(form.stimuli[role]) for form in forms for role in ROLES)
     n_tests = len({form.test_id for form in forms})
     typer.echo(f"{path}: {n_tests} tests, {len(forms)} forms, {n_stimuli} stimuli; no faults")

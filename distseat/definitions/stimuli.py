@@ -162,8 +162,8 @@ class TestForm:
 
     @property
     def digest(self) -> str:
-        """Sha256 over the key and every stimulus: two forms of one digest give one result."""
-        content = [self.test_id, self.form] + [
+        """Sha256 over all that enters a row: two forms of one digest give one result."""
+        content = [self.test_id, self.form, self.file, self.title, self.group] + [
             [s.key, s.word, s.template] for role in ROLES for s in (*self.stimuli[role],)
         ]
         sizes = [len(self.stimuli[role]) for role in ROLES]

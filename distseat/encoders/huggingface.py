@@ -5,9 +5,11 @@ the tokenizer would do, so that padding never changes a vector; a unit's texts a
 budget of tokens, so that there is little of it.
 """
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,18 +18,17 @@ from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
 
 from distseat import __version__
+from distseat.config import CPU_TOKEN_BUDGET
 from distseat.definitions import Encoding, Stimulus
 from distseat.encoders.pooling import pool, pooled_positions, subtoken_positions
 from distseat.errors import EncodingError, ModelError
 from distseat.models import ResolvedModel, VectorSpec, local_directory
 from distseat.stores import EncodedUnit
 
-__all__ = ["DEFAULT_TOKEN_BUDGET", "HuggingFaceEncoder", "load_huggingface"]
-
-DEFAULT_TOKEN_BUDGET: Final = 2048  # padded tokens a forward pass; measured in benchmarks/encode.py
+__all__ = ["HuggingFaceEncoder", "load_huggingface"]
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-_NO_PAD_TOKEN: Final = 0  # masked, so any id will do
+_NO_PAD_TOKEN = 0  # masked, so any id will do
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class TokenizedText:
 
 
 def load_huggingface(
-    model: ResolvedModel, *, device: str = "cpu", threads: int = 1, token_budget: int = DEFAULT_TOKEN_BUDGET
+    model: ResolvedModel, *, device: str = "cpu", threads: int = 1, token_budget: int = CPU_TOKEN_BUDGET
 ) -> "HuggingFaceEncoder":
     """Load a model and its tokenizer at the exact revision.
 
@@ -91,6 +92,11 @@ def load_huggingface(
     except Exception as error:
         raise ModelError(f"model {spec.name} at {model.revision} cannot be loaded: {error}") from error
     _check_loaded(spec.name, report)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ModelError(
+            f"model {spec.name}: this machine has a GPU, but torch {torch.__version__} cannot use it; install the CUDA "
+            "build of torch, or set `device: cpu`"
+        )
     return HuggingFaceEncoder(model, tokenizer, network.eval().to(device), token_budget=token_budget)
 
 
@@ -123,12 +129,13 @@ class HuggingFaceEncoder:
     def about(self) -> Mapping[str, str]:
         """Tokenizer, versions, device and threads: what the same bits need to be the same."""
         device = self.network.device
-        return {
+        options = {key: str(value) for key, value in asdict(self.model.spec.options).items()}
+        return options | {
             "tokenizer": type(self.tokenizer).__name__,
             "distseat": __version__,
             "torch": torch.__version__,
             "transformers": transformers.__version__,
-            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else _processor(),
             "threads": str(torch.get_num_threads()),
             "token_budget": str(self.token_budget),
         }
@@ -237,6 +244,11 @@ class HuggingFaceEncoder:
         ids, real, special = ids.to(device), real.to(device), special.to(device)
         with torch.inference_mode():
             output = self.network(input_ids=ids, attention_mask=real.long(), output_hidden_states=True)
+        if len(output.hidden_states) != self.model.n_hidden_states:
+            raise ModelError(
+                f"model {self.model.spec.name}: gives {len(output.hidden_states)} hidden states, but its config.json "
+                f"tells of {self.model.n_hidden_states}; layers cannot be told apart"
+            )
         return output.hidden_states, real, special
 
     def _positions(
@@ -277,9 +289,17 @@ def _check_loaded(name: str, report: Mapping[str, Any]) -> None:
         )
 
 
+def _processor() -> str:
+    """The CPU's model and the vector instructions that torch takes: what bits of float32 depend on."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return " ".join([*names[:1], torch.backends.cpu.get_cpu_capability()])
+
+
 def _max_tokens(tokenizer: Any, config: Any) -> int:
     limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None)]
-    return min(int(limit) for limit in limits if limit)
+    return min((int(limit) for limit in limits if limit and limit > 0), default=sys.maxsize)
 
 
 def _batches(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:

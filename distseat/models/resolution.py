@@ -18,7 +18,7 @@ __all__ = ["local_directory", "resolve"]
 
 _PACKAGE = "package:"
 _LOADED = ("*.json", "*.txt", "*.model", "*.safetensors")
-_LAYER_KEYS = ("num_hidden_layers", "n_layer", "num_layers")
+_LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 _CHUNK = 1 << 20
 
 
@@ -33,6 +33,13 @@ def resolve(spec: ModelSpec) -> ResolvedModel:
     directory = local_directory(spec)
     if directory is None:
         return _resolve_hub(spec)
+    try:
+        return _resolve_local(spec, directory)
+    except OSError as error:
+        raise ModelError(f"model {spec.name}: its files in {directory} cannot be read ({error})") from error
+
+
+def _resolve_local(spec: ModelSpec, directory: Path) -> ResolvedModel:
     _require_files(spec, {path.name for path in directory.iterdir() if path.is_file()}, where=str(directory))
     if spec.source.startswith(_PACKAGE):
         _verify_weights(spec, directory)
@@ -74,32 +81,26 @@ def _package_directory(spec: ModelSpec) -> Path:
 
 def _resolve_hub(spec: ModelSpec) -> ResolvedModel:
     try:
-        from huggingface_hub import hf_hub_download  # noqa: PLC0415 - part of the extra hf
-        from huggingface_hub.errors import (  # noqa: PLC0415 - likewise
-            GatedRepoError,
-            HfHubHTTPError,
-            HFValidationError,
-            LocalEntryNotFoundError,
-            RepositoryNotFoundError,
-            RevisionNotFoundError,
-        )
+        from huggingface_hub import errors, hf_hub_download  # noqa: PLC0415 - part of the extra hf
     except ImportError as error:
         raise ModelError(f"model {spec.name}: Hugging Face models need `pip install 'distseat[hf]'`") from error
     asked = f"{spec.source} at revision {spec.revision or 'main'}"
     try:
         config = Path(hf_hub_download(spec.source, "config.json", revision=spec.revision))
-    except GatedRepoError as error:
+    except errors.GatedRepoError as error:
         raise ModelError(f"model {spec.name}: access to {spec.source} is restricted; set HF_TOKEN") from error
-    except RepositoryNotFoundError as error:
+    except errors.RepositoryNotFoundError as error:
         raise ModelError(f"model {spec.name}: the hub has no model {spec.source}; check its id") from error
-    except RevisionNotFoundError as error:
+    except errors.RevisionNotFoundError as error:
         raise ModelError(f"model {spec.name}: the hub has no {asked}; check the commit, tag or branch") from error
-    except HFValidationError as error:
+    except errors.RemoteEntryNotFoundError as error:
+        raise ModelError(f"model {spec.name}: {asked} has no config.json; give a transformers model") from error
+    except errors.HFValidationError as error:
         raise ModelError(f"model {spec.name}: {spec.source!r} is neither a Hugging Face id nor a directory") from error
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
         raise ModelError(
             f"model {spec.name}: {asked} is not in the local cache and the hub cannot be reached; "
-            "connect once, or give a directory with the model's files as `source`"
+            f"connect once, or give a directory with the model's files as `source` ({error})"
         ) from error
     commit = config.parent.name
     _require_files(spec, _hub_files(spec, config, commit), where=f"{spec.source} at {commit}")
@@ -107,12 +108,16 @@ def _resolve_hub(spec: ModelSpec) -> ResolvedModel:
 
 
 def _hub_files(spec: ModelSpec, config: Path, commit: str) -> set[str]:
-    """List a commit's files: the hub's own list, or offline those in the cache."""
+    """List a commit's files: the hub's own list, or those in the cache where the hub cannot be reached."""
     from huggingface_hub import HfApi, constants  # noqa: PLC0415 - part of the extra hf
 
+    cached = {path.name for path in config.parent.iterdir()}
     if constants.HF_HUB_OFFLINE:
-        return {path.name for path in config.parent.iterdir()}
-    return set(HfApi().list_repo_files(spec.source, revision=commit))
+        return cached
+    try:
+        return set(HfApi().list_repo_files(spec.source, revision=commit))
+    except Exception:  # noqa: BLE001 - the hub's client raises what its transport raises; the cache answers as well
+        return cached
 
 
 def _require_files(spec: ModelSpec, names: Iterable[str], *, where: str) -> None:

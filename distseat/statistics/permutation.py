@@ -1,6 +1,6 @@
 """The published permutation test: how often a random partition of the targets separates them as well.
 
-The p-value of Caliskan et al. (2017), section "Details of method": over all partitions of X and Y together into sets of
+The p-value of Caliskan et al. (2017): over all partitions of X and Y together into sets of
 the sizes of X and Y, the share whose statistic is at least the observed one. May et al. (2019), appendix A: all
 partitions where there are at most 100,000, else 99,999 drawn ones and the observed one.
 """

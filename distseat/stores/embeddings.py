@@ -101,7 +101,7 @@ class EmbeddingStore:
     Parameters
     ----------
     root
-        The directory; it is made when the first part is committed.
+        The directory; `create` makes it a store.
 
     Raises
     ------
@@ -112,6 +112,18 @@ class EmbeddingStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         _check_version(root / "store.json", read_bytes(root / "store.json"))
+
+    def create(self) -> None:
+        """Make the directory a store, if it is not one."""
+        commit_new(self.root / "store.json", json.dumps({"format_version": FORMAT_VERSION}).encode())
+
+    def require(self) -> None:
+        """Fail where the directory is no store: a node that does not share it would write to a disk of its own."""
+        if read_bytes(self.root / "store.json") is None:
+            raise StorageError(
+                f"{self.root}: is no store on this machine; all nodes need the same directory: put it on a shared file "
+                "system"
+            )
 
     def path(self, model_key: str, encoding: Encoding, unit_id: str) -> Path:
         """Where a unit's vectors of one encoding are."""
@@ -131,7 +143,6 @@ class EmbeddingStore:
         about
             Goes into each file's metadata: model, revision, tokenizer, versions, device, threads.
         """
-        commit_new(self.root / "store.json", json.dumps({"format_version": FORMAT_VERSION}).encode())
         for encoding in dict.fromkeys(spec.encoding for spec in encoded.vectors):
             content = _part_bytes(encoding, stimuli, encoded, about)
             commit_new(self.path(model_key, encoding, unit_id), content)

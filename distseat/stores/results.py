@@ -1,6 +1,7 @@
 """Results: one row a (model, revision, pooling, layer, encoding, test, form), in Parquet and as a table of text."""
 
 import csv
+import hashlib
 import io
 import json
 from collections.abc import Iterable, Sequence
@@ -112,10 +113,12 @@ def read_rows(path: Path) -> list[ResultRow]:
     return [ResultRow(**row) for row in table.to_pylist()]
 
 
-def publish_results(directory: Path, rows: Sequence[ResultRow]) -> None:
-    """Write results.parquet and results.tsv, each replaced at once."""
-    publish(directory / "results.parquet", _parquet(rows))
-    publish(directory / "results.tsv", _tsv(rows).encode())
+def publish_results(directory: Path, rows: Sequence[ResultRow]) -> dict[str, str]:
+    """Write results.parquet and results.tsv, each replaced at once; the sha256 of each is returned."""
+    contents = {"results.parquet": _parquet(rows), "results.tsv": _tsv(rows).encode()}
+    for name, content in contents.items():
+        publish(directory / name, content)
+    return {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
 
 
 def _parquet(rows: Sequence[ResultRow]) -> bytes:

@@ -64,7 +64,7 @@ def select_tests(forms: Sequence[TestForm], ids: Sequence[str] | None) -> list[T
     unknown = [test_id for test_id in ids if test_id not in known]
     if unknown:
         told = ", ".join(f"{test_id!r}{nearest(test_id, known)}" for test_id in unknown)
-        raise DefinitionError(f"no test has the id {told}; `distseat tests list` shows all")
+        raise DefinitionError(f"no test has the id {told}; `distseat tests list` shows all of a source")
     return [form for form in forms if form.test_id in ids]
 
 

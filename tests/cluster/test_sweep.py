@@ -14,10 +14,10 @@ import torch
 import transformers
 
 from distseat.actors.progress import Silent
-from distseat.actors.sweep import placement, run_sweep
+from distseat.actors.sweep import placement, require_resources, run_sweep
 from distseat.actors.workers import EncodingWorker, Placement, score_and_commit
 from distseat.config import SweepConfig, load_config
-from distseat.errors import IncompleteRunError
+from distseat.errors import ConfigError, IncompleteRunError, StorageError
 from distseat.models import CATALOGUE
 from distseat.planning import plan_sweep
 from distseat.templates import load_tests
@@ -265,6 +265,45 @@ def test_a_device_is_chosen_by_the_rule(device, own, gpus, expected):
     config = SweepConfig.model_validate({"models": ["gpt2"], "device": device})
     place = placement(config, CATALOGUE["gpt2"], own=own, gpus=gpus)
     assert (place.device, place.num_gpus) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"threads": 10_000}, "asks for 10000 CPU cores, this machine has"),
+        ({"device": "cuda"}, "asks for 1 GPUs, this machine has 0"),
+    ],
+)
+def test_what_this_machine_has_not_is_told_and_not_waited_for(changes, message):
+    config = SweepConfig.model_validate({"models": ["gpt2"], "device": "cpu"} | changes)
+    place = placement(config, CATALOGUE["gpt2"], own=True, gpus=0.0)
+    with pytest.raises(ConfigError, match=message):
+        require_resources(place, "gpt2", gpus=0.0, cpus=2.0)
+
+
+def test_a_test_that_is_renamed_gives_rows_of_its_new_name(config_of, tmp_path):
+    own = tmp_path / "own.yaml"
+    text = "tests: [{id: own, title: Old, X: math, Y: science, A: career, B: family, forms: [word]}]"
+    titles = []
+    for title in ("Old", "New"):
+        own.write_text(text.replace("Old", title).replace("Y: science", "Y: arts_c7"))
+        rows = run_sweep(config_of(tmp_path / "out", test_sources=[str(own)], tests="all", encodings=["word"]))
+        titles.append({row.title for row in rows})
+    assert titles == [{"Old"}, {"New"}]
+
+
+def test_a_plan_whose_parts_are_in_another_store_says_so(undisturbed, config_of, tmp_path):
+    shutil.copytree(undisturbed[0] / "store", tmp_path / "full")
+    out = tmp_path / "out"
+    assert plan_sweep(config_of(out, store=tmp_path / "full")).models[0].units == ()
+    with pytest.raises(StorageError, match="give the store that it was made with, or delete this plan"):
+        plan_sweep(config_of(out, store=tmp_path / "empty"))
+
+
+def test_cword_alone_needs_no_sentence_pooling(config_of, tiny_model, tmp_path):
+    models = [{"name": "unpublished", "source": str(tiny_model("bert"))}]
+    plan = plan_sweep(config_of(tmp_path, models=models, encodings=["c-word"]))
+    assert {spec.pooling for spec in plan.models[0].specs} == {"first-subword"}
 
 
 def test_the_quickstart_configuration_is_valid(repository):

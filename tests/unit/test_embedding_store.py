@@ -208,6 +208,7 @@ def test_one_content_gives_the_same_bytes(store, tmp_path):
     other = EmbeddingStore(tmp_path / "other")
     reordered = dict(reversed(ABOUT.items()))
     for chosen, about in ((store, ABOUT), (other, reordered)):
+        chosen.create()
         chosen.commit(MODEL, UNIT, stimuli(5), encoded(5), about)
     for encoding in ENCODINGS:
         path = store.path(MODEL, encoding, UNIT)
@@ -397,11 +398,17 @@ def test_half_a_temporary_file_is_no_part(filled):
 # ---- the format's version
 
 
-def test_a_store_tells_its_format_once_something_is_in_it(store):
+def test_a_store_tells_its_format_before_anything_is_in_it(store):
     assert not store.root.exists()
-    store.commit(MODEL, UNIT, stimuli(5), encoded(5), ABOUT)
+    store.create()
+    store.create()
     assert json.loads((store.root / "store.json").read_bytes()) == {"format_version": FORMAT_VERSION}
-    assert EmbeddingStore(store.root).parts(MODEL, "word")
+    assert EmbeddingStore(store.root).parts(MODEL, "word") == []
+
+
+def test_a_machine_that_does_not_share_the_store_is_told(store):
+    with pytest.raises(StorageError, match="is no store on this machine; all nodes need the same directory"):
+        store.require()
 
 
 @pytest.mark.parametrize("found", [0, FORMAT_VERSION + 1, "1", None, [1]])

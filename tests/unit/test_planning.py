@@ -643,7 +643,7 @@ def test_a_directory_that_is_not_there_is_told(tmp_path, monkeypatch, source):
         ("\xff", "its config.json cannot be read: "),
         ("[]", "config.json"),
         ("3", "config.json"),
-        ("{}", "its config.json tells no number of layers under num_hidden_layers, n_layer, num_layers"),
+        ("{}", "its config.json tells no number of layers under num_hidden_layers, n_layer, n_layers, num_layers"),
         ('{"num_hidden_layers": "4"}', "its config.json tells no number of layers"),
         ('{"text_config": "bert"}', "its config.json"),
         ('{"num_layers": 4, "is_encoder_decoder": true}', "encoder-decoder models are not supported; give an enc"),
