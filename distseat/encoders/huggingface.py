@@ -29,6 +29,7 @@ __all__ = ["HuggingFaceEncoder", "load_huggingface"]
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _NO_PAD_TOKEN = 0  # masked, so any id will do
+_MAX_PADDING = 24  # tokens that one step of length may add to a batch: beyond it a further call costs less
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +234,10 @@ class HuggingFaceEncoder:
         """Hidden states of every layer, shape ``(n, longest, dimension)``, and which tokens are real, and special."""
         longest = max(len(token.ids) for token in tokens)
         pad = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else _NO_PAD_TOKEN
-        ids = torch.full((len(tokens), longest), pad, dtype=torch.long)
-        real = torch.zeros((len(tokens), longest), dtype=torch.bool)
-        special = torch.zeros((len(tokens), longest), dtype=torch.bool)
-        for i, token in enumerate(tokens):
-            ids[i, : len(token.ids)] = torch.tensor(token.ids)
-            real[i, : len(token.ids)] = True
-            special[i, : len(token.ids)] = torch.tensor(token.special)
+        lacking = [longest - len(token.ids) for token in tokens]
+        ids = torch.tensor([token.ids + [pad] * n for token, n in zip(tokens, lacking, strict=True)])
+        special = torch.tensor([token.special + [False] * n for token, n in zip(tokens, lacking, strict=True)])
+        real = torch.tensor([[True] * (longest - n) + [False] * n for n in lacking])
         device = self.network.device
         ids, real, special = ids.to(device), real.to(device), special.to(device)
         with torch.inference_mode():
@@ -303,10 +301,11 @@ def _max_tokens(tokenizer: Any, config: Any) -> int:
 
 
 def _batches(lengths: Sequence[int], token_budget: int) -> Iterator[list[int]]:
-    """Rows in order of length, cut so that a batch padded to its longest keeps within the budget."""
+    """Rows in order of length, cut so that a batch padded to its longest keeps within the budget and pads little."""
     batch: list[int] = []
     for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
-        if batch and (len(batch) + 1) * lengths[row] > token_budget:
+        padding = len(batch) * (lengths[row] - lengths[batch[-1]]) if batch else 0
+        if batch and ((len(batch) + 1) * lengths[row] > token_budget or padding > _MAX_PADDING):
             yield batch
             batch = []
         batch.append(row)
