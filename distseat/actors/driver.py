@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -114,7 +115,9 @@ class Driver:
         return self.failures
 
     def _fill(self) -> None:
-        """Start what there is room for."""
+        """Start what there is room for: scoring first, since it frees what it takes within seconds."""
+        while self._to_score and self._n_scoring < 2 * _cluster("CPU"):
+            self._score(*self._to_score.popleft())
         while self._waiting and len(self._lanes) < self._room_for_lanes(self._waiting[0][0]):
             plan, units = self._waiting.popleft()
             lane = _Lane(plan, None, deque(units))
@@ -123,13 +126,13 @@ class Driver:
         for lane in self._lanes:
             while lane.loaded and lane.queue and lane.in_flight < _UNITS_AHEAD:
                 self._encode(lane, lane.queue.popleft())
-        while self._to_score and self._n_scoring < 2 * _cluster("CPU"):
-            self._score(*self._to_score.popleft())
 
     def _room_for_lanes(self, plan: ModelPlan) -> int:
         place = self.place(plan)
         if place.num_gpus:
             return max(1, int(_cluster("GPU") / place.num_gpus))
+        if self._n_scoring:  # a new encoder on the CPUs would keep the scoring that waits for them from starting
+            return int((_cluster("CPU") - self._n_scoring) / place.threads)
         return max(1, int(_cluster("CPU") / place.threads))
 
     def _start_actor(self, lane: _Lane) -> None:
@@ -246,12 +249,8 @@ class Driver:
 
         task: Any = ray.remote(score_and_commit)
         reference = task.options(num_cpus=1, max_retries=0).remote(unit, self.store_root, self.rows_path(unit))
-
-        def overdue() -> None:
-            ray.cancel(reference, force=True)
-            lost(_TOO_LONG)
-
-        self._calls[reference] = _Call(done, failed, lost, overdue, limit_s=RESOURCES_LIMIT_S + EXECUTION_LIMIT_S)
+        # No limit: a task may wait as long as encoders hold the CPUs, and does nothing that can hang.
+        self._calls[reference] = _Call(done, failed, lost, overdue=lambda: None, limit_s=inf)
 
     def _wait(self) -> None:
         """Take the next answer, or a call that has had its time."""
@@ -260,11 +259,11 @@ class Driver:
             ready, _ = ray.wait(list(self._calls), num_returns=1, timeout=_POLL_S)
             if ready:
                 self._take(ready[0])
-                return
             now = time.monotonic()
-            late = next((ref for ref, call in self._calls.items() if now - call.since_s > call.limit_s), None)
-            if late is not None:
-                self._calls.pop(late).overdue()
+            late = [ref for ref, call in self._calls.items() if now - call.since_s > call.limit_s]
+            for reference in late:
+                self._calls.pop(reference).overdue()
+            if ready or late:
                 return
             if now - noted > _NOTE_EVERY_S:
                 noted = now

@@ -13,6 +13,7 @@ import pytest
 import torch
 import transformers
 
+from distseat.actors import driver
 from distseat.actors.progress import Silent
 from distseat.actors.sweep import placement, require_resources, run_sweep
 from distseat.actors.workers import EncodingWorker, Placement, score_and_commit
@@ -304,6 +305,34 @@ def test_cword_alone_needs_no_sentence_pooling(config_of, tiny_model, tmp_path):
     models = [{"name": "unpublished", "source": str(tiny_model("bert"))}]
     plan = plan_sweep(config_of(tmp_path, models=models, encodings=["c-word"]))
     assert {spec.pooling for spec in plan.models[0].specs} == {"first-subword"}
+
+
+def test_a_gpu_that_the_cluster_has_not_is_waited_for_and_then_told(config_of, tiny_model, tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "RESOURCES_LIMIT_S", 3.0)
+    models = [{"name": "tiny-gpt2", "source": str(tiny_model("gpt2")), "pooling": "last"}]
+    with pytest.raises(IncompleteRunError, match=r"tiny-gpt2: asks for 1 GPUs and 1 CPU cores, .*num_gpus"):
+        run_sweep(config_of(tmp_path, models=models, device="auto"))
+
+
+def test_an_actor_that_answers_too_late_is_replaced_and_in_the_end_given_up(config_of, tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "MAX_SYSTEM_RETRIES", 1)
+    monkeypatch.setattr(driver._Call.__init__, "__defaults__", (0.0, *driver._Call.__init__.__defaults__[1:]))
+    watching = Watching()
+    models = [config_of(tmp_path).models[0]]
+    with pytest.raises(
+        IncompleteRunError, match="its actor was lost 2 times; the last time: no answer for 120 minutes"
+    ):
+        run_sweep(config_of(tmp_path, models=models), progress=watching)
+    assert len([note for note in watching.notes if "starting another (1 of 1)" in note]) == 1
+
+
+def test_more_models_than_cores_take_turns(config_of, tiny_model, tmp_path):
+    models = [
+        {"name": f"model-{number}", "source": str(tiny_model(family)), "pooling": "mean"}
+        for number, family in enumerate(("bert", "gpt", "gpt2", "llama"))
+    ]
+    rows = run_sweep(config_of(tmp_path, models=models, encodings=["word"], tests=["weat6"]))
+    assert [row.model for row in rows[::2]] == [f"model-{number}" for number in range(4)]
 
 
 def test_the_quickstart_configuration_is_valid(repository):
