@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -46,7 +47,7 @@ def undisturbed(config, tmp_path_factory) -> tuple[Path, subprocess.CompletedPro
 def test_a_sweep_ends_with_a_table_and_says_where_the_results_are(undisturbed):
     out, done = undisturbed
     assert done.returncode == 0, done.stderr
-    assert "tiny-bert mean layer 3" in done.stdout
+    assert re.search(r"tiny-bert [0-9a-f]{8} mean layer 3", done.stdout)
     assert "C6: M/F Names, Career/Family" in done.stdout
     assert "that none is shown does not mean that there is none" in done.stdout
     assert f"results: {out}/results.tsv" in done.stdout
