@@ -1,5 +1,6 @@
 """The configuration of a sweep: read once, checked once, every fault told together."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -19,15 +20,26 @@ from pydantic import (
 from distseat.definitions import ENCODINGS, Encoding, Faults, read_yaml
 from distseat.errors import ConfigError, StorageError
 from distseat.models import CATALOGUE, CwordPooling, EncodingOptions, ModelSpec, Pooling, catalogued
+from distseat.statistics import Alternative, IntervalMethod, Method, Postprocessing, Resample
 from distseat.storage import local_path
 from distseat.templates import PUBLISHED
 
-__all__ = ["CPU_TOKEN_BUDGET", "GPU_TOKEN_BUDGET", "LayerName", "ModelEntry", "SweepConfig", "load_config"]
+__all__ = [
+    "CPU_TOKEN_BUDGET",
+    "GPU_TOKEN_BUDGET",
+    "Correction",
+    "LayerName",
+    "ModelEntry",
+    "ScoringOptions",
+    "SweepConfig",
+    "load_config",
+]
 
 CPU_TOKEN_BUDGET: Final = 1_024  # padded tokens of a forward pass; benchmarks/encode.py measures it
 GPU_TOKEN_BUDGET: Final = 16_384
 
 LayerName = Literal["first", "middle", "last", "all"]
+Correction = Literal["holm", "bh"]
 
 
 def _as_list(value: object) -> object:
@@ -57,7 +69,21 @@ def _local(value: object) -> Path:
         raise ValueError(str(error)) from error
 
 
+Postprocessings = Annotated[
+    list[Postprocessing], BeforeValidator(_as_list), Field(min_length=1), AfterValidator(_unique)
+]
 Directory = Annotated[Path, BeforeValidator(_local)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoringOptions:
+    """What the numbers of a row depend on beyond vectors and tests."""
+
+    seed: int
+    method: Method
+    alternative: Alternative
+    interval: IntervalMethod
+    resample: Resample
 
 
 class _Part(BaseModel):
@@ -158,10 +184,22 @@ class SweepConfig(_Part):
         "all", or ids of tests.
     test_sources
         "published", YAML files, directories of YAML files or of the published JSON format.
+    postprocessing
+        Of the vectors, before they are scored: none, center, standardize, or several.
+    method
+        Of the p-values: auto, exact, importance, sampled, normal.
+    alternative
+        greater: X goes with A, as published; less; two-sided.
+    interval
+        Of the effect size over words: bca, percentile.
+    resample
+        Which words an interval draws: targets, or all, attributes as well.
+    correction
+        Of the published unit's decision: holm, bh.
     alpha
-        Level of the Holm-Bonferroni correction over all rows.
+        Level of the decisions over all rows.
     seed
-        Of the permutation tests.
+        Of all that is drawn.
     device
         auto: a GPU if the machine has one; on a cluster, what the model declares.
     threads
@@ -180,6 +218,12 @@ class SweepConfig(_Part):
     cword_pooling: CwordPoolings = ["first-subword"]
     tests: Literal["all"] | Annotated[list[Text], Field(min_length=1)] = "all"
     test_sources: Annotated[list[Text], BeforeValidator(_as_list), Field(min_length=1)] = [PUBLISHED]
+    postprocessing: Postprocessings = ["none"]
+    method: Method = "auto"
+    alternative: Alternative = "greater"
+    interval: IntervalMethod = "bca"
+    resample: Resample = "targets"
+    correction: Correction = "holm"
     alpha: float = Field(default=0.01, gt=0, lt=1)
     seed: StrictInt = Field(default=0, ge=0, lt=2**63)  # the results hold it in 64 bits
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -192,6 +236,17 @@ class SweepConfig(_Part):
     def store_path(self) -> Path:
         """Where the embedding store is."""
         return self.store or self.out / "store"
+
+    @property
+    def scoring(self) -> ScoringOptions:
+        """What scoring a row needs to know."""
+        return ScoringOptions(
+            seed=self.seed,
+            method=self.method,
+            alternative=self.alternative,
+            interval=self.interval,
+            resample=self.resample,
+        )
 
     @property
     def test_ids(self) -> list[str] | None:

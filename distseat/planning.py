@@ -10,19 +10,31 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from distseat.config import LayerName, ModelEntry, SweepConfig
+from distseat.config import LayerName, ModelEntry, ScoringOptions, SweepConfig
 from distseat.definitions import ENCODINGS, ROLES, Encoding, Stimulus, TestForm
 from distseat.errors import ConfigError, DefinitionError, ModelError, StorageError
 from distseat.models import POOLINGS, ModelSpec, ResolvedModel, VectorSpec, local_directory, resolve
+from distseat.statistics import Postprocessing, Reach, p_floor, reach, step_down_floor
 from distseat.storage import commit_new, ensure_writable, read_bytes
 from distseat.stores import EmbeddingStore
 from distseat.templates import load_tests, select_tests
 
-__all__ = ["EncodeUnit", "ModelPlan", "ScoreUnit", "SweepPlan", "plan_sweep"]
+__all__ = [
+    "EncodeUnit",
+    "FamilyUnit",
+    "FloorWarning",
+    "ModelPlan",
+    "ScoreUnit",
+    "SweepPlan",
+    "plan_sweep",
+    "preflight",
+]
 
-_FORMAT: Final = 1  # of plans, units and scored rows: part of every id, so that another format shares no file
+# Part of every id, so that another format shares no file:
+_FORMAT: Final = 1  # of plans and units of encoding
+_ROWS_FORMAT: Final = 2  # of scored rows and corrected families
 _UNIT_STIMULI: Final = 512
 _UNIT_TARGETS: Final = 1_000  # targets whose permutations one unit of scoring draws
 
@@ -72,19 +84,44 @@ class ModelPlan:
 
 @dataclass(frozen=True, slots=True)
 class ScoreUnit:
-    """Tests of one model that one task scores and commits together."""
+    """Tests of one model that one task scores and commits together.
+
+    Attributes
+    ----------
+    population
+        Keys of all planned stimuli of each encoding, which vectors are centred on; empty where nothing is centred.
+    """
 
     unit_id: str
     model: ResolvedModel
     specs: tuple[VectorSpec, ...]
     parts: Mapping[Encoding, Sequence[str]]
     forms: tuple[TestForm, ...]
-    seed: int
+    postprocessings: tuple[Postprocessing, ...]
+    population: Mapping[Encoding, tuple[str, ...]]
+    options: ScoringOptions
 
     @property
     def n_rows(self) -> int:
         """Rows that the unit makes."""
-        return sum(spec.encoding in form.encodings for form in self.forms for spec in self.specs)
+        n_variants = sum(spec.encoding in form.encodings for form in self.forms for spec in self.specs)
+        return n_variants * len(self.postprocessings)
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyUnit:
+    """All variants of one test, which one task corrects together.
+
+    Attributes
+    ----------
+    score_units
+        Ids of the units of scoring that hold rows of the test.
+    """
+
+    unit_id: str
+    test_id: str
+    score_units: tuple[str, ...]
+    options: ScoringOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +136,34 @@ class SweepPlan:
 
     def score_units(self, plan: ModelPlan) -> list[ScoreUnit]:
         """Cut a model's tests into units of scoring, the same way whatever runs them."""
-        return [_score_unit(plan, forms, self.config.seed) for forms in _batches_of_forms(self.forms, plan.specs)]
+        population = _population(self.forms, plan.specs) if set(self.config.postprocessing) != {"none"} else {}
+        batches = _batches_of_forms(self.forms, plan.specs)
+        return [_score_unit(plan, forms, population, self.config) for forms in batches]
 
-    def rows_path(self, unit: ScoreUnit) -> Path:
-        """Where a unit of scoring commits its rows."""
-        return self.out / "rows" / f"{unit.unit_id}.parquet"
+    def family_units(self) -> list[FamilyUnit]:
+        """One unit a test, over all models."""
+        holding: dict[str, list[str]] = {}
+        for plan in self.models:
+            for unit in self.score_units(plan):
+                for test_id in dict.fromkeys(form.test_id for form in unit.forms):
+                    holding.setdefault(test_id, []).append(unit.unit_id)
+        options = self.config.scoring
+        return [
+            FamilyUnit(_digest([_ROWS_FORMAT, test_id, ids, asdict(options)]), test_id, tuple(ids), options)
+            for test_id, ids in holding.items()
+        ]
+
+    def rows_path(self, score_unit_id: str) -> Path:
+        """Where a unit of scoring commits its rows, last of all: where they are, the words are too."""
+        return self.out / "rows" / f"{score_unit_id}.parquet"
+
+    def words_path(self, score_unit_id: str) -> Path:
+        """Where a unit of scoring commits the scores of its words."""
+        return self.out / "words" / f"{score_unit_id}.parquet"
+
+    def family_path(self, unit: FamilyUnit) -> Path:
+        """Where the corrected rows of a test are committed."""
+        return self.out / "families" / f"{unit.unit_id}.parquet"
 
 
 def plan_sweep(config: SweepConfig) -> SweepPlan:
@@ -128,6 +188,48 @@ def plan_sweep(config: SweepConfig) -> SweepPlan:
         if keys.count((name, revision)) > 1:
             raise ConfigError(f"models: {name} at revision {revision} stands twice; give one a `name` of its own")
     return SweepPlan(config, tuple(forms), tuple(plans), store, out)
+
+
+@dataclass(frozen=True, slots=True)
+class FloorWarning:
+    """A test that is too small for the run: its p cannot be low enough at once, or ever.
+
+    Attributes
+    ----------
+    unit
+        The permutation unit, stimulus or word.
+    n_rivals
+        Hypotheses that are corrected together: rows for stimuli, tests for words.
+    """
+
+    test_id: str
+    form: str
+    unit: Literal["stimulus", "word"]
+    p_floor: float
+    n_rivals: int
+    reach: Reach
+
+
+def preflight(plan: SweepPlan) -> list[FloorWarning]:
+    """Name the tests whose smallest possible p is above Holm's first threshold, in both units."""
+    units = [unit for model in plan.models for unit in plan.score_units(model)]
+    n_rows = sum(unit.n_rows for unit in units)
+    method, alternative, alpha = plan.config.method, plan.config.alternative, plan.config.alpha
+    warnings = []
+    for form in plan.forms:
+        n_x, n_y = (len(form.stimuli[role]) for role in ("X", "Y"))
+        floor = p_floor(n_x, n_y, method=method, alternative=alternative)
+        found = reach(floor, m=n_rows, alpha=alpha)
+        if plan.config.correction == "holm" and found.n_before:
+            warnings.append(FloorWarning(form.test_id, form.form, "stimulus", floor, n_rows, found))
+    n_tests = len({form.test_id for form in plan.forms if _words_known(form)})
+    for test_id, form in {form.test_id: form for form in plan.forms if _words_known(form)}.items():
+        n_x, n_y = (len({stimulus.word for stimulus in form.stimuli[role]}) for role in ("X", "Y"))
+        floor = step_down_floor(n_x + n_y, n_x)
+        found = reach(floor, m=n_tests, alpha=alpha)
+        if found.n_before:
+            warnings.append(FloorWarning(test_id, form.form, "word", floor, n_tests, found))
+    return warnings
 
 
 def _chosen_forms(config: SweepConfig) -> list[TestForm]:
@@ -346,10 +448,26 @@ def _batches_of_forms(forms: Iterable[TestForm], specs: Sequence[VectorSpec]) ->
         yield tuple(batch)
 
 
-def _score_unit(plan: ModelPlan, forms: tuple[TestForm, ...], seed: int) -> ScoreUnit:
+def _population(forms: Iterable[TestForm], specs: Sequence[VectorSpec]) -> dict[Encoding, tuple[str, ...]]:
+    """Keys of the distinct stimuli of each encoding that is measured, in ascending order."""
+    keys: dict[Encoding, set[str]] = {spec.encoding: set() for spec in specs}
+    for form in forms:
+        for encoding in keys.keys() & set(form.encodings):
+            keys[encoding] |= {stimulus.key for role in ROLES for stimulus in form.stimuli[role]}
+    return {encoding: tuple(sorted(found)) for encoding, found in keys.items()}
+
+
+def _score_unit(
+    plan: ModelPlan,
+    forms: tuple[TestForm, ...],
+    population: Mapping[Encoding, tuple[str, ...]],
+    config: SweepConfig,
+) -> ScoreUnit:
     parts = {encoding: plan.parts(encoding) for encoding in ENCODINGS}
-    unit_id = _digest([_FORMAT, plan.model.key, plan.specs, parts, [form.digest for form in forms], seed])
-    return ScoreUnit(unit_id, plan.model, plan.specs, parts, forms, seed)
+    options, postprocessings = config.scoring, tuple(config.postprocessing)
+    content = [plan.specs, parts, [form.digest for form in forms], postprocessings, population, asdict(options)]
+    unit_id = _digest([_ROWS_FORMAT, plan.model.key, *content])
+    return ScoreUnit(unit_id, plan.model, plan.specs, parts, forms, postprocessings, population, options)
 
 
 def _digest(content: object) -> str:

@@ -17,11 +17,11 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from distseat.actors.progress import Progress
-from distseat.actors.workers import EncodeReport, EncodingWorker, Placement, ScoreReport, score_and_commit
+from distseat.actors.workers import EncodeReport, EncodingWorker, Placement
 from distseat.errors import IncompleteRunError
-from distseat.planning import EncodeUnit, ModelPlan, ScoreUnit
+from distseat.planning import EncodeUnit, ModelPlan
 
-__all__ = ["Driver", "Failure"]
+__all__ = ["Driver", "Failure", "Task"]
 
 MAX_SYSTEM_RETRIES: Final = 3
 RESOURCES_LIMIT_S: Final = 1800.0  # for an actor to get what it asks of the cluster
@@ -38,6 +38,24 @@ class Failure:
 
     what: str
     cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A unit of work for one CPU, which commits what it makes.
+
+    Attributes
+    ----------
+    what
+        How messages call it.
+    done
+        Called when it is committed.
+    """
+
+    what: str
+    function: Callable[..., None]
+    arguments: tuple[Any, ...]
+    done: Callable[[], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -73,39 +91,39 @@ class Driver:
     ----------
     place
         Says what a model's encoder runs on.
-    score_units
-        The units of scoring that a model still needs, once its vectors are whole; none where only encoding is wanted.
-    rows_path
-        Where a unit of scoring commits its rows.
+    tasks_after
+        The tasks that a model still needs, once its vectors are whole; none where only encoding is wanted.
     """
 
     store_root: Path
     place: Callable[[ModelPlan], Placement]
-    score_units: Callable[[ModelPlan], Iterable[ScoreUnit]]
-    rows_path: Callable[[ScoreUnit], Path]
+    tasks_after: Callable[[ModelPlan], Iterable[Task]]
     progress: Progress
     failures: list[Failure] = field(default_factory=list)
     _waiting: deque[tuple[ModelPlan, list[EncodeUnit]]] = field(default_factory=deque)
     _lanes: list[_Lane] = field(default_factory=list)
-    _to_score: deque[tuple[ScoreUnit, int]] = field(default_factory=deque)
-    _n_scoring: int = 0
+    _tasks: deque[tuple[Task, int]] = field(default_factory=deque)
+    _n_running: int = 0
     _calls: dict[Any, _Call] = field(default_factory=dict)
 
-    def run(self, work: Iterable[tuple[ModelPlan, list[EncodeUnit]]]) -> list[Failure]:
-        """Encode each model's units, then score it; what failed is returned.
+    def run(
+        self, work: Iterable[tuple[ModelPlan, list[EncodeUnit]]] = (), *, tasks: Iterable[Task] = ()
+    ) -> list[Failure]:
+        """Encode each model's units, then do its tasks, and `tasks` besides; what failed is returned.
 
         Raises
         ------
         IncompleteRunError
             An actor waited half an hour: the cluster has not what it asks for.
         """
+        self._tasks.extend((task, 0) for task in tasks)
         for plan, units in work:
             if units:
                 self._waiting.append((plan, units))
             else:
                 self._model_done(plan)
         try:
-            while self._waiting or self._lanes or self._to_score or self._calls:
+            while self._waiting or self._lanes or self._tasks or self._calls:
                 self._fill()
                 self._wait()
         finally:
@@ -115,9 +133,9 @@ class Driver:
         return self.failures
 
     def _fill(self) -> None:
-        """Start what there is room for: scoring first, since it frees what it takes within seconds."""
-        while self._to_score and self._n_scoring < 2 * _cluster("CPU"):
-            self._score(*self._to_score.popleft())
+        """Start what there is room for: tasks first, since they free what they take within seconds."""
+        while self._tasks and self._n_running < 2 * _cluster("CPU"):
+            self._start_task(*self._tasks.popleft())
         while self._waiting and len(self._lanes) < self._room_for_lanes(self._waiting[0][0]):
             plan, units = self._waiting.popleft()
             lane = _Lane(plan, None, deque(units))
@@ -131,8 +149,8 @@ class Driver:
         place = self.place(plan)
         if place.num_gpus:
             return max(1, int(_cluster("GPU") / place.num_gpus))
-        if self._n_scoring:  # a new encoder on the CPUs would keep the scoring that waits for them from starting
-            return int((_cluster("CPU") - self._n_scoring) / place.threads)
+        if self._n_running:  # a new encoder on the CPUs would keep the tasks that wait for them from starting
+            return int((_cluster("CPU") - self._n_running) / place.threads)
         return max(1, int(_cluster("CPU") / place.threads))
 
     def _start_actor(self, lane: _Lane) -> None:
@@ -225,30 +243,29 @@ class Driver:
             ray.kill(lane.actor)
 
     def _model_done(self, plan: ModelPlan) -> None:
-        self._to_score.extend((unit, 0) for unit in self.score_units(plan))
+        self._tasks.extend((task, 0) for task in self.tasks_after(plan))
 
-    def _score(self, unit: ScoreUnit, retries: int) -> None:
-        self._n_scoring += 1
-        what = f"scoring unit {unit.unit_id} of {unit.model.spec.name}"
+    def _start_task(self, task: Task, retries: int) -> None:
+        self._n_running += 1
 
-        def done(report: ScoreReport) -> None:
-            self._n_scoring -= 1
-            self.progress.scored(report.n_rows)
+        def done(_: None) -> None:
+            self._n_running -= 1
+            task.done()
 
         def failed(cause: str) -> None:
-            self._n_scoring -= 1
-            self._fail(what, cause)
+            self._n_running -= 1
+            self._fail(task.what, cause)
 
         def lost(cause: str) -> None:
-            self._n_scoring -= 1
+            self._n_running -= 1
             if retries < MAX_SYSTEM_RETRIES:
-                self.progress.note(f"{what}: lost, trying again ({retries + 1} of {MAX_SYSTEM_RETRIES}): {cause}")
-                self._to_score.append((unit, retries + 1))
+                self.progress.note(f"{task.what}: lost, trying again ({retries + 1} of {MAX_SYSTEM_RETRIES}): {cause}")
+                self._tasks.append((task, retries + 1))
             else:
-                self._fail(what, f"lost {retries + 1} times; the last time: {cause}")
+                self._fail(task.what, f"lost {retries + 1} times; the last time: {cause}")
 
-        task: Any = ray.remote(score_and_commit)
-        reference = task.options(num_cpus=1, max_retries=0).remote(unit, self.store_root, self.rows_path(unit))
+        remote: Any = ray.remote(task.function)
+        reference = remote.options(num_cpus=1, max_retries=0).remote(*task.arguments)
         # No limit: a task may wait as long as encoders hold the CPUs, and does nothing that can hang.
         self._calls[reference] = _Call(done, failed, lost, overdue=lambda: None, limit_s=inf)
 

@@ -8,7 +8,7 @@ __all__ = ["Progress", "Silent"]
 class Progress(Protocol):
     """Receives the events of a run."""
 
-    def planned(self, *, n_models: int, n_stimuli: int, n_rows: int) -> None:
+    def planned(self, *, n_models: int, n_stimuli: int, n_rows: int, n_tests: int) -> None:
         """What is left to do."""
 
     def encoded(self, n_stimuli: int) -> None:
@@ -20,6 +20,9 @@ class Progress(Protocol):
     def scored(self, n_rows: int) -> None:
         """So many more rows are committed."""
 
+    def corrected(self, n_tests: int) -> None:
+        """So many more tests are corrected over all their rows."""
+
     def note(self, text: str) -> None:
         """Something to know: a retry, a wait."""
 
@@ -27,7 +30,7 @@ class Progress(Protocol):
 class Silent:
     """Tells nothing."""
 
-    def planned(self, *, n_models: int, n_stimuli: int, n_rows: int) -> None:
+    def planned(self, *, n_models: int, n_stimuli: int, n_rows: int, n_tests: int) -> None:
         """Tell nothing."""
 
     def encoded(self, n_stimuli: int) -> None:
@@ -37,6 +40,9 @@ class Silent:
         """Tell nothing."""
 
     def scored(self, n_rows: int) -> None:
+        """Tell nothing."""
+
+    def corrected(self, n_tests: int) -> None:
         """Tell nothing."""
 
     def note(self, text: str) -> None:

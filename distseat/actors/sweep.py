@@ -1,25 +1,35 @@
 """A sweep from configuration to results: plan, encode, score, decide, publish."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import ray
 
 from distseat import __version__
-from distseat.actors.driver import Driver, Failure
+from distseat.actors.driver import Driver, Failure, Task
 from distseat.actors.progress import Progress, Silent
 from distseat.actors.runtime import ray_session
-from distseat.actors.workers import Placement
+from distseat.actors.workers import Placement, correct_and_commit, score_and_commit
 from distseat.config import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, SweepConfig
 from distseat.errors import ConfigError, IncompleteRunError
 from distseat.models import ModelSpec
-from distseat.planning import EncodeUnit, ModelPlan, ScoreUnit, SweepPlan, plan_sweep
+from distseat.planning import (
+    EncodeUnit,
+    FamilyUnit,
+    FloorWarning,
+    ModelPlan,
+    ScoreUnit,
+    SweepPlan,
+    plan_sweep,
+    preflight,
+)
 from distseat.scoring import decide
 from distseat.storage import publish
-from distseat.stores import ResultRow, publish_results, read_rows
+from distseat.stores import FamilyMember, ResultRow, publish_results, read_members, read_rows
 
 __all__ = ["Phase", "placement", "require_resources", "run_sweep"]
 
@@ -56,13 +66,18 @@ def run_sweep(
     if phase == "score":
         _require_encoded(to_encode)
     to_score = {} if phase == "encode" else {m.model.key: _unscored(plan, m) for m in plan.models}
+    to_correct = [] if phase == "encode" else _uncorrected(plan)
     progress.planned(
         n_models=sum(bool(units) for _, units in to_encode),
         n_stimuli=sum(len(unit.stimuli) for _, units in to_encode for unit in units),
         n_rows=sum(unit.n_rows for units in to_score.values() for unit in units),
+        n_tests=len(to_correct),
     )
-    if any(units for _, units in to_encode) or any(to_score.values()):
-        _work(plan, to_encode, to_score, address=address, progress=progress)
+    if any(to_score.values()):
+        for line in _floors_told(preflight(plan), config.alpha):
+            progress.note(line)
+    if any(units for _, units in to_encode) or any(to_score.values()) or to_correct:
+        _work(plan, to_encode, to_score, to_correct, address=address, progress=progress)
     return [] if phase == "encode" else _publish(plan)
 
 
@@ -70,6 +85,7 @@ def _work(
     plan: SweepPlan,
     to_encode: list[tuple[ModelPlan, list[EncodeUnit]]],
     to_score: dict[str, list[ScoreUnit]],
+    to_correct: list[FamilyUnit],
     *,
     address: str | None,
     progress: Progress,
@@ -79,14 +95,13 @@ def _work(
         driver = Driver(
             store_root=root,
             place=lambda model: placement(plan.config, model.model.spec, own=own, gpus=_has("GPU")),
-            score_units=lambda model: to_score.get(model.model.key, []),
-            rows_path=lambda unit: plan.rows_path(unit).resolve(),
+            tasks_after=lambda model: [_scoring(plan, unit, progress) for unit in to_score.get(model.model.key, [])],
             progress=progress,
         )
         for model, units in to_encode:
             if own and units:
                 require_resources(driver.place(model), model.model.spec.name, gpus=_has("GPU"), cpus=_has("CPU"))
-        failures = driver.run(to_encode)
+        failures = driver.run(to_encode) or driver.run(tasks=[_correcting(plan, unit, progress) for unit in to_correct])
     if failures:
         raise IncompleteRunError(_told(failures, plan.out))
 
@@ -140,7 +155,52 @@ def _require_encoded(to_encode: Iterable[tuple[ModelPlan, list[EncodeUnit]]]) ->
 
 
 def _unscored(plan: SweepPlan, model: ModelPlan) -> list[ScoreUnit]:
-    return [unit for unit in plan.score_units(model) if not plan.rows_path(unit).exists()]
+    paths = (plan.rows_path, plan.words_path)
+    return [unit for unit in plan.score_units(model) if not all(path(unit.unit_id).exists() for path in paths)]
+
+
+def _uncorrected(plan: SweepPlan) -> list[FamilyUnit]:
+    return [unit for unit in plan.family_units() if not plan.family_path(unit).exists()]
+
+
+def _scoring(plan: SweepPlan, unit: ScoreUnit, progress: Progress) -> Task:
+    paths = (plan.store.root.resolve(), plan.rows_path(unit.unit_id).resolve(), plan.words_path(unit.unit_id).resolve())
+    return Task(
+        what=f"scoring unit {unit.unit_id} of {unit.model.spec.name}",
+        function=score_and_commit,
+        arguments=(unit, *paths),
+        done=partial(progress.scored, unit.n_rows),
+    )
+
+
+def _correcting(plan: SweepPlan, unit: FamilyUnit, progress: Progress) -> Task:
+    words = [plan.words_path(name).resolve() for name in unit.score_units]
+    return Task(
+        what=f"correcting test {unit.test_id}",
+        function=correct_and_commit,
+        arguments=(unit, words, plan.family_path(unit).resolve()),
+        done=partial(progress.corrected, 1),
+    )
+
+
+def _floors_told(warnings: Sequence[FloorWarning], alpha: float) -> list[str]:
+    """What a person should know before the run: tests that are too small for it."""
+    lines = []
+    for unit in ("stimulus", "word"):
+        mine = [warning for warning in warnings if warning.unit == unit]
+        never, late = (
+            list(dict.fromkeys(f"{w.test_id} {w.form}" for w in mine if w.reach.possible == possible))
+            for possible in (False, True)
+        )
+        if never:
+            lines.append(f"by {unit}, never significant at {alpha:g} with so few targets: {', '.join(never)}")
+        if late:
+            first = min(warning.reach.n_before for warning in mine if warning.reach.possible)
+            lines.append(
+                f"by {unit}, significant only if {first} or more of {mine[0].n_rivals} are, with so few targets: "
+                f"{', '.join(late)}"
+            )
+    return lines
 
 
 def _told(failures: list[Failure], out: Path) -> str:
@@ -153,28 +213,38 @@ def _told(failures: list[Failure], out: Path) -> str:
 
 def _publish(plan: SweepPlan) -> list[ResultRow]:
     units = [unit for model in plan.models for unit in plan.score_units(model)]
-    rows = [row for unit in units for row in read_rows(plan.rows_path(unit))]
+    rows = [row for unit in units for row in read_rows(plan.rows_path(unit.unit_id))]
     planned = sum(unit.n_rows for unit in units)
     if len(rows) != planned:
         raise IncompleteRunError(
             f"{len(rows)} of {planned} planned rows are there; delete {plan.out / 'rows'}, run again"
         )
-    decided = decide(_in_order(rows, plan), alpha=plan.config.alpha)
-    digests = publish_results(plan.out, decided)
+    members = [member for unit in plan.family_units() for member in read_members(plan.family_path(unit))]
+    _require_whole(rows, members, plan)
+    decided = decide(_in_order(rows, plan), members, alpha=plan.config.alpha, correction=plan.config.correction)
+    digests = publish_results(plan.out, decided, [plan.words_path(unit.unit_id) for unit in units])
     publish(plan.out / "manifest.json", _manifest(plan, decided, digests))
     return decided
+
+
+def _require_whole(rows: Sequence[ResultRow], members: Sequence[FamilyMember], plan: SweepPlan) -> None:
+    """Every row that has words is in a family, and no other: a missing one would make the correction too mild."""
+    if {row.key for row in rows if row.p_value_word is not None} != {member.key for member in members}:
+        raise IncompleteRunError(f"the rows and their families do not agree; delete {plan.out / 'families'}, run again")
 
 
 def _in_order(rows: list[ResultRow], plan: SweepPlan) -> list[ResultRow]:
     """Model by model, each kind of vector by itself, tests in the order of their definition."""
     models = {(m.model.spec.name, m.model.revision): i for i, m in enumerate(plan.models)}
     vectors = {tuple(spec): i for m in plan.models for i, spec in enumerate(m.specs)}
+    postprocessings: dict[str, int] = {how: i for i, how in enumerate(plan.config.postprocessing)}
     tests = {(form.test_id, form.form): i for i, form in enumerate(plan.forms)}
     return sorted(
         rows,
         key=lambda row: (
             models[row.model, row.revision],
             vectors[row.encoding, row.pooling, row.layer],
+            postprocessings[row.postprocessing],
             tests[row.test, row.form],
         ),
     )

@@ -1,6 +1,6 @@
 """The work itself, in plain classes and functions that know nothing of Ray: load, encode, score, commit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -8,11 +8,11 @@ from pathlib import Path
 from distseat.encoders import Encoder
 from distseat.errors import ModelError
 from distseat.models import ResolvedModel, VectorSpec, local_directory, resolve
-from distseat.planning import EncodeUnit, ScoreUnit
-from distseat.scoring import score_forms
-from distseat.stores import EmbeddingStore, StoredVectors, commit_rows
+from distseat.planning import EncodeUnit, FamilyUnit, ScoreUnit
+from distseat.scoring import correct_words, score_forms
+from distseat.stores import EmbeddingStore, StoredVectors, commit_members, commit_rows, commit_words, read_words
 
-__all__ = ["EncodeReport", "EncodingWorker", "Placement", "ScoreReport", "score_and_commit"]
+__all__ = ["EncodeReport", "EncodingWorker", "Placement", "correct_and_commit", "score_and_commit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +31,6 @@ class EncodeReport:
 
     unit_id: str
     n_stimuli: int
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreReport:
-    """What came of scoring one unit."""
-
-    unit_id: str
-    n_rows: int
 
 
 class EncodingWorker:
@@ -92,14 +84,28 @@ class EncodingWorker:
         return EncodeReport(unit.unit_id, len(unit.stimuli))
 
 
-def score_and_commit(unit: ScoreUnit, store_root: Path, rows_path: Path) -> ScoreReport:
-    """Score a unit's tests and commit their rows."""
+def score_and_commit(unit: ScoreUnit, store_root: Path, rows_path: Path, words_path: Path) -> None:
+    """Score a unit's tests; commit their words, and then their rows, which tell that both are there."""
     store = EmbeddingStore(store_root)
     store.require()
     read: Callable[[VectorSpec, frozenset[str]], StoredVectors] = partial(_read, store, unit)
-    rows = score_forms(unit.model, unit.forms, unit.specs, read=read, seed=unit.seed)
-    commit_rows(rows_path, rows)
-    return ScoreReport(unit.unit_id, len(rows))
+    scored = score_forms(
+        unit.model,
+        unit.forms,
+        unit.specs,
+        read=read,
+        options=unit.options,
+        postprocessings=unit.postprocessings,
+        population=unit.population,
+    )
+    commit_words(words_path, [each.words for each in scored if each.words])
+    commit_rows(rows_path, [each.row for each in scored])
+
+
+def correct_and_commit(unit: FamilyUnit, words_paths: Sequence[Path], path: Path) -> None:
+    """Correct all rows of one test by their words, and commit them."""
+    rows = [row for words_path in words_paths for row in read_words(words_path, test=unit.test_id)]
+    commit_members(path, correct_words(rows, test=unit.test_id, options=unit.options))
 
 
 def _read(store: EmbeddingStore, unit: ScoreUnit, spec: VectorSpec, keys: frozenset[str]) -> StoredVectors:

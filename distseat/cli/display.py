@@ -20,6 +20,7 @@ __all__ = ["progress_display", "results_table"]
 
 _LINE_EVERY_S: Final = 5.0
 _PIPED_WIDTH: Final = 100
+_BY_WORD: Final = "†"
 _REVISION_WIDTH: Final = 8
 _TITLE_WIDTH: Final = 16  # what a narrow terminal leaves of a title, so that the numbers stay whole
 
@@ -42,14 +43,14 @@ def progress_display() -> Iterator[Progress]:
 
 
 class _RichBars:
-    """Three bars: models, stimuli with their rate, rows."""
+    """Four bars: models, stimuli with their rate, rows, tests that are corrected over their rows."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
         self._tasks: dict[str, TaskID] = {}
 
-    def planned(self, *, n_models: int, n_stimuli: int, n_rows: int) -> None:
-        for name, total in (("models", n_models), ("stimuli", n_stimuli), ("rows", n_rows)):
+    def planned(self, *, n_models: int, n_stimuli: int, n_rows: int, n_tests: int) -> None:
+        for name, total in (("models", n_models), ("stimuli", n_stimuli), ("rows", n_rows), ("tests", n_tests)):
             if total:
                 self._tasks[name] = self._bars.add_task(name, total=total, rate="")
 
@@ -66,6 +67,9 @@ class _RichBars:
     def scored(self, n_rows: int) -> None:
         self._bars.advance(self._tasks["rows"], n_rows)
 
+    def corrected(self, n_tests: int) -> None:
+        self._bars.advance(self._tasks["tests"], n_tests)
+
     def note(self, text: str) -> None:
         self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
@@ -76,11 +80,11 @@ class _Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._started = self._last = time.monotonic()
-        self._totals = {"stimuli": 0, "rows": 0}
-        self._done = {"stimuli": 0, "rows": 0}
+        self._totals = {"stimuli": 0, "rows": 0, "tests": 0}
+        self._done = dict(self._totals)
 
-    def planned(self, *, n_models: int, n_stimuli: int, n_rows: int) -> None:
-        self._totals = {"stimuli": n_stimuli, "rows": n_rows}
+    def planned(self, *, n_models: int, n_stimuli: int, n_rows: int, n_tests: int) -> None:
+        self._totals = {"stimuli": n_stimuli, "rows": n_rows, "tests": n_tests}
         self._say(f"to do: {n_stimuli} stimuli with {n_models} models to encode, {n_rows} rows to score")
 
     def encoded(self, n_stimuli: int) -> None:
@@ -91,6 +95,9 @@ class _Lines:
 
     def scored(self, n_rows: int) -> None:
         self._count("rows", n_rows)
+
+    def corrected(self, n_tests: int) -> None:
+        self._count("tests", n_tests)
 
     def note(self, text: str) -> None:
         self._say(text)
@@ -112,18 +119,31 @@ def results_table(rows: Sequence[ResultRow], console: Console | None = None) -> 
     """Print tests x encodings of each model at its last measured layer: d, p, and the decision."""
     console = console or (Console() if sys.stdout.isatty() else Console(width=_PIPED_WIDTH))
     for model, revision in dict.fromkeys((row.model, row.revision) for row in rows):
-        mine = [row for row in rows if (row.model, row.revision) == (model, revision)]
-        for pooling in dict.fromkeys(row.pooling for row in mine if row.encoding != "c-word") or [None]:
-            console.print(_model_table(mine, pooling))
-    live = [row for row in rows if row.p_value is not None]
-    rejected = sum(row.decision == "reject" for row in live)
-    alpha = rows[0].alpha
-    for line in (
-        f"d, p; ** significant after Holm-Bonferroni over {len(live)} rows at alpha = {alpha}, * p < {alpha} before",
-        f"{rejected} of {len(live)} rows are significant, {len(rows) - len(live)} are void",
-        "A test can show bias; that none is shown does not mean that there is none.",
-    ):
+        for how in dict.fromkeys(row.postprocessing for row in rows):
+            mine = [row for row in rows if (row.model, row.revision, row.postprocessing) == (model, revision, how)]
+            for pooling in dict.fromkeys(row.pooling for row in mine if row.encoding != "c-word") or [None]:
+                console.print(_model_table(mine, pooling))
+    for line in _legend(rows):
         console.print(line, highlight=False)
+
+
+def _legend(rows: Sequence[ResultRow]) -> list[str]:
+    live = [row for row in rows if row.p_value is not None]
+    by_word = [row for row in rows if row.p_value_word is not None]
+    rejected, rejected_by_word = (
+        sum(decision == "reject" for decision in decisions)
+        for decisions in ((row.decision for row in live), (row.decision_word for row in by_word))
+    )
+    alpha = rows[0].alpha
+    n_tests = by_word[0].family_size_word if by_word else 0
+    legend = f"d, p of stimuli as published; * p <= {alpha}, ** after correction over {len(live)} rows"
+    found = f"significant: {rejected} of {len(live)} rows as published, {rejected_by_word} of {len(by_word)} by word"
+    return [
+        f"{legend}; {_BY_WORD} by word, after correction over {n_tests} tests",
+        f"{found}; {len(rows) - len(live)} rows are void",
+        "Sentences of one word are no independent evidence: trust the mark by word.",
+        "A test can show bias; that none is shown does not mean that there is none.",
+    ]
 
 
 def _model_table(rows: Sequence[ResultRow], pooling: str | None) -> Table:
@@ -132,7 +152,8 @@ def _model_table(rows: Sequence[ResultRow], pooling: str | None) -> Table:
     shown = [row for row in rows if row.layer == last and (row.encoding == "c-word" or row.pooling == pooling)]
     columns = list(dict.fromkeys((row.encoding, row.pooling) for row in shown))
     revision = rows[0].revision.removeprefix("sha256:")[:_REVISION_WIDTH]
-    table = Table(title=Text(f"{rows[0].model} {revision} {pooling or ''} layer {last}"), box=SIMPLE)
+    how = "" if rows[0].postprocessing == "none" else f" {rows[0].postprocessing}"
+    table = Table(title=Text(f"{rows[0].model} {revision} {pooling or ''} layer {last}{how}"), box=SIMPLE)
     table.add_column("test", min_width=_TITLE_WIDTH)
     several_rules = sum(encoding == "c-word" for encoding, _ in columns) > 1
     for encoding, rule in columns:
@@ -149,6 +170,7 @@ def _model_table(rows: Sequence[ResultRow], pooling: str | None) -> Table:
 def _cell(row: ResultRow) -> str:
     if row.p_value is None or row.effect_size is None:
         return "void"
-    uncorrected = row.alpha is not None and row.p_value < row.alpha
+    uncorrected = row.alpha is not None and row.p_value <= row.alpha
     mark = "**" if row.decision == "reject" else "*" if uncorrected else ""
-    return f"{row.effect_size:+.2f} {row.p_value:6.1g}{mark}"
+    by_word = _BY_WORD if row.decision_word == "reject" else ""
+    return f"{row.effect_size:+.2f} {row.p_value:6.1g}{mark}{by_word}"

@@ -26,7 +26,7 @@ PLACEHOLDERS = ("word", "singular", "a_singular", "plural", "he", "He", "his", "
 _WORD_PLACEHOLDERS = frozenset(PLACEHOLDERS[:4])
 _PRONOUN_PLACEHOLDERS = frozenset(PLACEHOLDERS[4:])
 _FORM_NAME = re.compile(r"word|sent|unbleached|paragraph_[0-9A-Za-z+-]+")
-_MIN_TARGETS = 2  # a standard deviation needs two
+_MIN_WORDS = 2  # a set of one has no spread, and nothing to exchange or to leave out
 
 Text = Annotated[str, StringConstraints(strict=True, min_length=1, pattern=r"^\S(.*\S)?$")]
 Name = Annotated[str, StringConstraints(strict=True, pattern=r"^[A-Za-z0-9_+][A-Za-z0-9_+.-]*$")]
@@ -275,7 +275,7 @@ def _checked_tests(merged: _Merged) -> list[AssociationTest]:
 
 def _checked_test(merged: _Merged, file: str, key: str, test: _Test) -> AssociationTest:
     labels: dict[Role, str] = {role: getattr(test, role) for role in ROLES}
-    words = {role: _checked_words(merged, file, f"{key}.{role}", labels[role], role=role) for role in ROLES}
+    words = {role: _checked_words(merged, file, f"{key}.{role}", labels[role]) for role in ROLES}
     for word in (word for word in words["X"] if word in words["Y"]):
         merged.faults.add(file, f"{key}.Y", f"{word!r} is in X too; a word is a target of one side")
     forms = []
@@ -292,17 +292,16 @@ def _checked_test(merged: _Merged, file: str, key: str, test: _Test) -> Associat
     return AssociationTest(test.id, test.title, test.group, test.introduced_by, labels, words, tuple(forms))
 
 
-def _checked_words(merged: _Merged, file: str, key: str, label: str, *, role: Role) -> tuple[str, ...]:
+def _checked_words(merged: _Merged, file: str, key: str, label: str) -> tuple[str, ...]:
     if label not in merged.word_lists:
         if ("word_lists", label) not in merged.faulty:
             known = sorted(merged.word_lists)
             merged.faults.add(file, key, f"no word list is named {label!r}{nearest(label, known)}")
         return ()
     words = merged.word_lists[label]
-    least = _MIN_TARGETS if role in ("X", "Y") else 1
     words_told = "1 word" if len(words) == 1 else f"{len(words)} words"
-    if len(words) < least:
-        merged.faults.add(file, key, f"word list {label!r} has {words_told}, at least {least} are needed")
+    if len(words) < _MIN_WORDS:
+        merged.faults.add(file, key, f"word list {label!r} has {words_told}, at least {_MIN_WORDS} are needed")
     return tuple(words)
 
 

@@ -21,6 +21,7 @@ __all__ = ["export_tests", "read_published_format"]
 _KEYS: dict[Role, str] = {"X": "targ1", "Y": "targ2", "A": "attr1", "B": "attr2"}
 _SUFFIX = ".jsonl"
 _SENTENCE_PREFIX = "sent-"
+_MIN_EXAMPLES = 2
 _TEST_ID = re.compile(r"[A-Za-z0-9_+][A-Za-z0-9_+.-]*")
 
 _Text = Annotated[str, StringConstraints(strict=True, min_length=1, pattern=r"\S")]
@@ -140,9 +141,8 @@ def _form(
     stimuli: dict[Role, tuple[Stimulus, ...]] = {}
     for role, key in _KEYS.items():
         texts = content.role(role).examples
-        least = 2 if role in ("X", "Y") else 1
-        if len(texts) < least:
-            faults.add(stem + _SUFFIX, f"{key}.examples", f"has {len(texts)}, at least {least} are needed")
+        if len(texts) < _MIN_EXAMPLES:
+            faults.add(stem + _SUFFIX, f"{key}.examples", f"has {len(texts)}, at least {_MIN_EXAMPLES} are needed")
         for text in sorted({text for text in texts if form == "word" and texts.count(text) > 1}):
             faults.add(stem + _SUFFIX, f"{key}.examples", f"{text!r} stands more than once; keep one")
         if form == "word":
@@ -155,6 +155,8 @@ def _form(
                 _located(text, forms_of, faults, where=(stem + _SUFFIX, f"{key}.examples[{position}]"))
                 for position, text in enumerate(texts)
             )
+    for text in sorted(set(content.role("X").examples) & set(content.role("Y").examples)):
+        faults.add(stem + _SUFFIX, f"{_KEYS['Y']}.examples", f"{text!r} is in {_KEYS['X']} too; keep one")
     labels = {role: content.role(role).category for role in ROLES}
     test_id = known.test_id if known else _words_stem(stem, published)
     return TestForm(

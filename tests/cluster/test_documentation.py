@@ -51,19 +51,32 @@ def test_every_shell_command_of_the_docs_runs(workplace, repository):
             assert done.returncode == 0, (line, done.stderr)
 
 
-@pytest.mark.parametrize("position", range(3))
-def test_the_examples_of_reading_results_run(workplace, repository, position):
-    example = blocks(repository / "docs/formats.md", "python")[position]
+def python(cwd: Path, code: str) -> str:
+    environment = os.environ | {"POLARS_FMT_MAX_COLS": "20"}
     done = subprocess.run(
-        [sys.executable, "-c", example],
-        cwd=workplace,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-        env=os.environ | {"POLARS_FMT_MAX_COLS": "20"},
+        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=120, check=False, env=environment
     )
-    assert "effect_size" in done.stdout or "gender" in done.stdout or "c-word" in done.stdout
+    assert done.returncode == 0, (code, done.stderr)
+    return done.stdout
+
+
+@pytest.mark.parametrize("position", range(4))
+def test_the_examples_of_reading_results_run(workplace, repository, position):
+    shown = python(workplace, blocks(repository / "docs/formats.md", "python")[position])
+    assert "effect_size" in shown or "gender" in shown or "c-word" in shown
+
+
+@pytest.mark.parametrize(
+    ("page", "position", "expected"),
+    [
+        ("README.md", 0, "effect_size="),
+        ("docs/methods.md", 0, "exact"),
+        ("docs/methods.md", 1, "of words"),
+        ("docs/methods.md", 2, "[ True  True False]"),
+    ],
+)
+def test_the_examples_on_arrays_run(tmp_path, repository, page, position, expected):
+    assert expected in python(tmp_path, blocks(repository / page, "python")[position])
 
 
 def test_the_docs_name_every_column_of_the_results(repository):

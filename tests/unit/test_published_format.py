@@ -21,7 +21,7 @@ def spans(form):
     return {role: [(s.text, s.word, s.start, s.end) for s in form.stimuli[role]] for role in ROLES}
 
 
-def content(x=("rose", "tulip"), y=("ant", "flea"), a=("love",), b=("hate",), **more):
+def content(x=("rose", "tulip"), y=("ant", "flea"), a=("love", "peace"), b=("hate", "war"), **more):
     """One file's object; by default a word-level one."""
     sets = {
         key: {"category": f"set {key}", "examples": list(texts)}
@@ -33,8 +33,8 @@ def content(x=("rose", "tulip"), y=("ant", "flea"), a=("love",), b=("hate",), **
 SENTENCES = {
     "x": ("This is a rose.", "Tulips are things."),
     "y": ("The ants are here.", "A flea is a thing."),
-    "a": ("It is love.",),
-    "b": ("It is hate.",),
+    "a": ("It is love.", "It is peace."),
+    "b": ("It is hate.", "It is war."),
 }
 
 
@@ -153,8 +153,8 @@ def test_sentences_find_their_words_in_the_file_of_the_same_name(write):
     assert spans(sent) == {
         "X": [("This is a rose.", "rose", 10, 14), ("Tulips are things.", "tulip", 0, 6)],
         "Y": [("The ants are here.", "ant", 4, 8), ("A flea is a thing.", "flea", 2, 6)],
-        "A": [("It is love.", "love", 6, 10)],
-        "B": [("It is hate.", "hate", 6, 10)],
+        "A": [("It is love.", "love", 6, 10), ("It is peace.", "peace", 6, 11)],
+        "B": [("It is hate.", "hate", 6, 10), ("It is war.", "war", 6, 9)],
     }
 
 
@@ -176,10 +176,10 @@ def test_the_longest_of_the_words_that_lie_on_each_other_is_taken(write):
 
 
 def test_a_word_is_not_found_inside_another(write):
-    words = content(x=("male", "ant"))
-    sentences = content(**SENTENCES | {"x": ("A female and a male.", "The elephant and the ant.")})
+    words = content(x=("male", "rose"))
+    sentences = content(**SENTENCES | {"x": ("A female and a male.", "The primrose and the rose.")})
     forms = load_tests([str(write(foo=words, sent__foo=sentences))])
-    assert [span[2:] for span in spans(forms[1])["X"]] == [(15, 19), (21, 24)]
+    assert [span[2:] for span in spans(forms[1])["X"]] == [(15, 19), (21, 25)]
 
 
 @pytest.mark.parametrize("word", ["C++", "short-term", "(sic)", "a.b", "l'amie", "50%"])
@@ -241,25 +241,31 @@ def test_a_sentence_with_two_words_is_told_with_its_file_its_key_and_both_words(
 def test_all_faults_of_all_files_are_told_at_once(write):
     directory = write(
         bar=content(x=("rose",)),
+        both=content(x=("rose", "ant", "flea")),
         cut=b'{"targ1": ',
         foo=content(),
         keys={"target1": {"category": "c", "examples": ["a", "b"]}} | {k: content()[k] for k in ("targ2", "attr1")},
         latin=b"\xff",
         none=content(a=(), b=()),
-        sent__foo=content(**SENTENCES | {"a": ("It is joy.",)}),
+        one=content(a=("love",), b=("hate",)),
+        sent__foo=content(**SENTENCES | {"a": ("It is joy.", "It is peace.")}),
         types=content(x=("rose", 7, True, ""), y=("ant", " ")),
         two=json.dumps(content()).encode() + b"\n" + json.dumps(content()).encode(),
     )
     lines = faults(directory)
     expected = [
         ("bar.jsonl: targ1.examples: ", "at least 2"),
+        ("both.jsonl: targ2.examples: ", "'ant' is in targ1 too"),
+        ("both.jsonl: targ2.examples: ", "'flea' is in targ1 too"),
         ("cut.jsonl: ", "one JSON object in UTF-8"),
         ("keys.jsonl: targ1: ", "required"),
         ("keys.jsonl: attr2: ", "required"),
         ("keys.jsonl: target1: ", "did you mean 'targ1'"),
         ("latin.jsonl: ", "UTF-8"),
-        ("none.jsonl: attr1.examples: ", "at least 1"),
-        ("none.jsonl: attr2.examples: ", "at least 1"),
+        ("none.jsonl: attr1.examples: ", "has 0, at least 2"),
+        ("none.jsonl: attr2.examples: ", "has 0, at least 2"),
+        ("one.jsonl: attr1.examples: ", "has 1, at least 2"),
+        ("one.jsonl: attr2.examples: ", "has 1, at least 2"),
         ("sent-foo.jsonl: attr1.examples[0]: ", "'It is joy.'"),
         ("types.jsonl: targ1.examples[1]: ", "a text was expected"),
         ("types.jsonl: targ1.examples[2]: ", "True"),
@@ -288,6 +294,39 @@ def test_a_word_that_stands_twice_in_a_set_is_told(write):
     (line,) = faults(write(foo=content(x=("rose", "tulip", "rose"))))
     assert line.startswith("foo.jsonl: targ1.examples")
     assert "'rose'" in line
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_set_of_one_word_is_told_with_its_key_and_how_many_are_needed(write, role):
+    (line,) = faults(write(foo=content(**{role.lower(): ("calm",)})))
+    assert line == f"foo.jsonl: {KEYS[role]}.examples: has 1, at least 2 are needed"
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("words", [{}, {"foo": content()}], ids=["sentences alone", "with their words"])
+def test_a_set_of_one_sentence_is_told_with_its_key_and_how_many_are_needed(write, words, role):
+    set_ = role.lower()
+    (line,) = faults(write(sent__foo=content(**SENTENCES | {set_: SENTENCES[set_][:1]}), **words))
+    assert line == f"sent-foo.jsonl: {KEYS[role]}.examples: has 1, at least 2 are needed"
+
+
+def test_a_word_in_both_targets_is_told_with_its_file_and_key(write):
+    (line,) = faults(write(foo=content(y=("ant", "rose", "flea"))))
+    assert line == "foo.jsonl: targ2.examples: 'rose' is in targ1 too; keep one"
+
+
+@pytest.mark.parametrize(
+    "words", [{}, {"foo": content(y=("ant", "flea", "Rose"))}], ids=["sentences alone", "with their words"]
+)
+def test_a_sentence_in_both_targets_is_told_once_with_its_file_and_key(write, words):
+    x, y = ("Rose is here.", "Tulips are things.", "Rose is here."), (*SENTENCES["y"], "Rose is here.", "Rose is here.")
+    (line,) = faults(write(sent__foo=content(**SENTENCES | {"x": x, "y": y}), **words))
+    assert line == "sent-foo.jsonl: targ2.examples: 'Rose is here.' is in targ1 too; keep one"
+
+
+def test_only_the_targets_may_not_share_a_word(write):
+    (form,) = load_tests([str(write(foo=content(a=("rose", "love"), b=("love", "ant"))))])
+    assert [form.texts(role) for role in "AB"] == [["rose", "love"], ["love", "ant"]]
 
 
 @pytest.mark.parametrize("what", [[], None, "rose", 7])
@@ -346,14 +385,13 @@ CLASSES = ["name", "adjective", "verb", "mass_noun", "count_noun", "person_noun"
 consonants = st.text("bcdfgjklmnpqrtvwxzBDF", min_size=3, max_size=6)
 
 
-def four_sets(word):
-    sizes = {"X": 2, "Y": 2, "A": 1, "B": 1}
-    return st.fixed_dictionaries(
-        {
-            role: st.lists(word, min_size=size, max_size=4, unique_by=str.lower).map(tuple)
-            for role, size in sizes.items()
-        }
-    )
+@st.composite
+def four_sets(draw, word):
+    """Sets of two to four words; the targets share none."""
+    targets = draw(st.lists(word, min_size=4, max_size=8, unique_by=str.lower))
+    n_x = draw(st.integers(max(2, len(targets) - 4), min(4, len(targets) - 2)))
+    attributes = [draw(st.lists(word, min_size=2, max_size=4, unique_by=str.lower)) for _ in "AB"]
+    return dict(zip(ROLES, map(tuple, (targets[:n_x], targets[n_x:], *attributes)), strict=True))
 
 
 @settings(deadline=None, max_examples=50)
@@ -366,7 +404,7 @@ def test_words_that_no_template_holds_always_come_back(words, names):
 
 
 CLASHING = ["it", "is", "he", "person", "thing", "people", "here", "this", "fly", "flies", "new", "news", "us", "US"]
-FINE = {"Y": ("ant", "bee"), "A": ("bcd",), "B": ("bcf",)}
+FINE = {"Y": ("ant", "bee"), "A": ("bcd", "bcg"), "B": ("bcf", "bck")}
 
 
 @settings(deadline=None, max_examples=50)
@@ -376,6 +414,8 @@ FINE = {"Y": ("ant", "bee"), "A": ("bcd",), "B": ("bcf",)}
 @example(words=FINE | {"X": ("it", "rose")}, name="mass_noun")
 @example(words=FINE | {"X": ("person", "rose")}, name="name")
 @example(words=FINE | {"X": ("new", "news")}, name="count_noun")
+@example(words=FINE | {"X": ("us", "rose"), "Y": ("US", "bee")}, name="name")
+@example(words=FINE | {"X": ("new", "rose"), "Y": ("news", "bee")}, name="count_noun")
 def test_words_that_templates_hold_come_back_as_they_were_or_are_told(words, name):
     class_of = dict.fromkeys((word for role in ROLES for word in words[role]), name)
     made, read = written_and_read(words, class_of)

@@ -216,13 +216,23 @@ FAULTS = {
     "nothing as a word": ("word_lists: {mine: [rose, ~]}", ("word_lists.mine[1]", "a text was expected", "None")),
     "empty attribute set": (
         "word_lists: {mine: []}\n" + TEST.replace("A: pleasant_25", "A: mine"),
-        ("tests[0].A", "'mine'", "0 words", "at least 1"),
+        ("tests[0].A", "'mine'", "0 words", "at least 2"),
     ),
     "list without words": ("word_lists: {mine: }", ("word_lists.mine", "list", "None")),
     "text in place of a list": ("word_lists: {mine: rose}", ("word_lists.mine", "list", "'rose'")),
     "one-word target": (
         "word_lists: {mine: [rose]}\n" + OWN_X,
         ("tests[0].X", "'mine'", "has 1 word", "at least 2 are needed"),
+    ),
+    "one-word attribute sets": (
+        "word_lists: {calm: [calm], joy: [joy]}\n"
+        + TEST.replace("A: pleasant_25", "A: calm").replace("B: unpleasant_25", "B: joy"),
+        ("tests[0].A", "word list 'calm' has 1 word, at least 2 are needed"),
+        ("tests[0].B", "word list 'joy' has 1 word, at least 2 are needed"),
+    ),
+    "word in both targets": (
+        "word_lists: {mine: [rose, ant]}\n" + OWN_X,
+        ("tests[0].Y", "'ant' is in X too"),
     ),
     "unknown list, nearest hint": (
         TEST.replace("X: flowers", "X: flower"),
@@ -396,7 +406,7 @@ def test_all_faults_of_a_file_are_told_at_once(write):
             ("templates.u", "empty"),
             ("tests[0].X", "at least 2"),
             ("tests[0].Y", "'insect'"),
-            ("tests[0].A", "at least 1"),
+            ("tests[0].A", "at least 2"),
             ("word_lists.twice", "'oak' stands more than once"),
             ("tests[0].forms.sentence", "was expected"),
             ("tests[0].forms.sent.B", "'oak'"),
