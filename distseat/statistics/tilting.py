@@ -27,6 +27,7 @@ Integers = NDArray[np.int64]
 
 _FIRST_DRAWS: Final = 1_000
 _MAX_DRAWS: Final = 1 << 20
+_AT_ONCE: Final = 64  # draws side by side
 _AMPLE: Final = 1.1  # draws beyond what the first estimate of the error asks for, to be done in one go
 PLAINLY_ABOVE: Final = 0.1  # a p that is surely higher than this is not worth more digits
 SURELY: Final = 5.0  # standard errors
@@ -82,7 +83,7 @@ def tail_share(
         Used up to an unforeseeable point: give each estimate its own.
     """
     observed = int(items[:k].sum())
-    order = np.argsort(-items, kind="stable")  # likely ones first: a draw is over as soon as it is full
+    order = np.argsort(-items, kind="stable")  # descending, so that neighbours are alike
     ordered = items[order]
     logits = _logits(ordered, k, observed)
     inclusion_nk, log_normaliser = _inclusion(np.exp(logits), k)
@@ -237,20 +238,28 @@ def _draw(
     """
     n, k = len(ordered), inclusion_nk.shape[1] - 1
     sums = np.zeros(4)
-    for _ in range(n_draws):
-        left, total, logit = k, 0, 0.0
-        i = 0
-        while left > 0 and i < n:
-            if rng.random() < inclusion_nk[i, left]:
-                left -= 1
-                total += ordered[i]
-                logit += logits[i]
-            i += 1
-        if total >= threshold:
-            weight = np.exp(observed_logit - logit)
-            sums[0] += weight
-            sums[1] += weight * weight
-            if total > above:
-                sums[2] += weight
-                sums[3] += weight * weight
+    left = np.empty(_AT_ONCE, dtype=np.int64)
+    total = np.empty(_AT_ONCE, dtype=np.int64)
+    logit = np.empty(_AT_ONCE)
+    uniform = np.empty(_AT_ONCE)
+    for start in range(0, n_draws, _AT_ONCE):  # item by item for many draws, so that none waits for another
+        width = min(_AT_ONCE, n_draws - start)
+        left[:], total[:], logit[:] = k, 0, 0.0
+        for i in range(n):
+            chance_k, item, own_logit = inclusion_nk[i], ordered[i], logits[i]
+            for draw in range(width):
+                uniform[draw] = rng.random()
+            for draw in range(width):
+                is_taken = uniform[draw] < chance_k[left[draw]]
+                left[draw] -= is_taken
+                total[draw] += item * is_taken
+                logit[draw] += own_logit * is_taken
+        for draw in range(width):
+            if total[draw] >= threshold:
+                weight = np.exp(observed_logit - logit[draw])
+                sums[0] += weight
+                sums[1] += weight * weight
+                if total[draw] > above:
+                    sums[2] += weight
+                    sums[3] += weight * weight
     return sums
