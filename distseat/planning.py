@@ -16,7 +16,7 @@ from distseat.config import LayerName, ModelEntry, ScoringOptions, SweepConfig
 from distseat.definitions import ENCODINGS, ROLES, Encoding, Stimulus, TestForm
 from distseat.errors import ConfigError, DefinitionError, ModelError, StorageError
 from distseat.models import POOLINGS, ModelSpec, ResolvedModel, VectorSpec, local_directory, resolve
-from distseat.statistics import Postprocessing, Reach, p_floor, reach, step_down_floor
+from distseat.statistics import Postprocessing, Reach, is_countable, p_floor, reach, step_down_floor
 from distseat.storage import commit_new, ensure_writable, read_bytes
 from distseat.stores import EmbeddingStore
 from distseat.templates import load_tests, select_tests
@@ -137,8 +137,9 @@ class SweepPlan:
     def score_units(self, plan: ModelPlan) -> list[ScoreUnit]:
         """Cut a model's tests into units of scoring, the same way whatever runs them."""
         population = _population(self.forms, plan.specs) if set(self.config.postprocessing) != {"none"} else {}
+        digest = _digest(population)
         batches = _batches_of_forms(self.forms, plan.specs)
-        return [_score_unit(plan, forms, population, self.config) for forms in batches]
+        return [_score_unit(plan, forms, population, digest, self.config) for forms in batches]
 
     def family_units(self) -> list[FamilyUnit]:
         """One unit a test, over all models."""
@@ -220,16 +221,21 @@ def preflight(plan: SweepPlan) -> list[FloorWarning]:
         n_x, n_y = (len(form.stimuli[role]) for role in ("X", "Y"))
         floor = p_floor(n_x, n_y, method=method, alternative=alternative)
         found = reach(floor, m=n_rows, alpha=alpha)
-        if plan.config.correction == "holm" and found.n_before:
+        if found.n_before and (plan.config.correction == "holm" or not found.possible):
             warnings.append(FloorWarning(form.test_id, form.form, "stimulus", floor, n_rows, found))
-    n_tests = len({form.test_id for form in plan.forms if _words_known(form)})
-    for test_id, form in {form.test_id: form for form in plan.forms if _words_known(form)}.items():
-        n_x, n_y = (len({stimulus.word for stimulus in form.stimuli[role]}) for role in ("X", "Y"))
-        floor = step_down_floor(n_x + n_y, n_x)
-        found = reach(floor, m=n_tests, alpha=alpha)
+    families = {(form.test_id, *_target_words(form)): form for form in reversed(plan.forms) if all(_target_words(form))}
+    for (test_id, words_x, words_y), form in reversed(families.items()):
+        floor = step_down_floor(len(words_x) + len(words_y), len(words_x), alternative=alternative)
+        found = reach(floor, m=len(families), alpha=alpha)
         if found.n_before:
-            warnings.append(FloorWarning(test_id, form.form, "word", floor, n_tests, found))
+            warnings.append(FloorWarning(test_id, form.form, "word", floor, len(families), found))
     return warnings
+
+
+def _target_words(form: TestForm) -> tuple[frozenset[str], frozenset[str]]:
+    """The words of X and of Y; none where a target came without its word."""
+    words_x, words_y = (frozenset(stimulus.word for stimulus in form.stimuli[role]) for role in ("X", "Y"))
+    return (frozenset(), frozenset()) if "" in words_x | words_y else (words_x, words_y)
 
 
 def _chosen_forms(config: SweepConfig) -> list[TestForm]:
@@ -237,6 +243,14 @@ def _chosen_forms(config: SweepConfig) -> list[TestForm]:
     forms = [form for form in chosen if set(form.encodings) & set(config.encodings)]
     if not forms:
         raise ConfigError(f"no chosen test has an encoding of {', '.join(config.encodings)}; choose other encodings")
+    if config.method == "exact":
+        large = [form for form in forms if not is_countable(*(len(form.stimuli[role]) for role in ("X", "Y")))]
+        if large:
+            told = ", ".join(f"{form.test_id} {form.form}" for form in large)
+            raise ConfigError(
+                f"method: exact cannot count the partitions of so many targets: {told}; take auto, which samples such "
+                "tests by importance, or leave them out"
+            )
     if "c-word" in config.encodings:
         unknown = [form for form in forms if "c-word" in form.encodings and not _words_known(form)]
         if unknown:
@@ -461,12 +475,13 @@ def _score_unit(
     plan: ModelPlan,
     forms: tuple[TestForm, ...],
     population: Mapping[Encoding, tuple[str, ...]],
+    population_digest: str,
     config: SweepConfig,
 ) -> ScoreUnit:
     parts = {encoding: plan.parts(encoding) for encoding in ENCODINGS}
     options, postprocessings = config.scoring, tuple(config.postprocessing)
-    content = [plan.specs, parts, [form.digest for form in forms], postprocessings, population, asdict(options)]
-    unit_id = _digest([_ROWS_FORMAT, plan.model.key, *content])
+    content = [plan.specs, parts, [form.digest for form in forms], postprocessings, asdict(options)]
+    unit_id = _digest([_ROWS_FORMAT, plan.model.key, *content, population_digest])
     return ScoreUnit(unit_id, plan.model, plan.specs, parts, forms, postprocessings, population, options)
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -22,6 +22,8 @@ from distseat.stores import FamilyMember, ResultRow, RowWords
 
 __all__ = ["correct_words", "decide"]
 
+_DECISIONS: Final = ("p_adjusted", "decision", "family_size")
+_UNDECIDED: Final[dict[str, Any]] = dict.fromkeys((*_DECISIONS, *(f"{name}_word" for name in _DECISIONS)))
 _STANDARD_ERRORS: Final = 3  # added to an estimated p before it is decided on
 
 
@@ -66,7 +68,7 @@ def decide(
       three standard errors on top.
     - decision_word: Holm over the families that words were corrected in.
     """
-    decided = [replace(row, alpha=alpha) for row in rows]
+    decided = [replace(row, alpha=alpha, **_UNDECIDED) for row in rows]
     family = [i for i, row in enumerate(rows) if row.p_value is not None]
     correct = holm if correction == "holm" else benjamini_hochberg
     found = correct(np.array([_decided_on(rows[i]) for i in family], dtype=np.float64), alpha=alpha)

@@ -1,6 +1,7 @@
 """Vectors to what can be said of a row without drawing anything: scores, effect size, other measures."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
@@ -81,7 +82,7 @@ def measure(
 
 def _one(form: TestForm, row: ResultRow, vectors: Vectors, how: Postprocessing, options: ScoringOptions) -> Measured:
     if how != "none" and any((~v.any(axis=1)).any() for v in vectors.values()):
-        void = f"nothing is left of some vectors after {how}: all that were encoded are alike but for rounding"
+        void = f"nothing is left of a vector after {how}: it lies at the mean of all, as where all are alike"
         return Measured(form, replace(row, void_reason=void), None)
     labels: dict[Role, list[str]] = {role: form.texts(role) for role in ROLES}
     units = UnitSets.of(vectors["X"], vectors["Y"], a=vectors["A"], b=vectors["B"], labels=labels)
@@ -113,28 +114,23 @@ def _by_word(form: TestForm, association: Association) -> WordScores | None:
     return found if found.association.spread >= FLOAT32_NOISE.min_spread else None
 
 
-def _attributes(form: TestForm, units: UnitSets) -> Attributes | None:
-    """Mean cosines of target words with attribute words; None where an attribute came without its word."""
-    words = {role: [s.word for s in form.stimuli[role]] for role in ROLES}
-    if not all(words["A"] + words["B"]):
-        return None
+def _attributes(form: TestForm, units: UnitSets) -> Attributes:
+    """Mean cosines of target words with attribute words; an attribute without its word stands for itself."""
+    words = {role: [s.word or s.text for s in form.stimuli[role]] for role in ROLES}
 
     def cosines(targets: Role, attributes: Role) -> NDArray[np.float64]:
         of_stimuli = getattr(units, targets.lower()) @ getattr(units, attributes.lower()).T
         _, of_targets = group_means(of_stimuli, words[targets])
         return group_means(of_targets.T, words[attributes])[1].T
 
-    stimuli = {
-        role: np.array([words[role].count(word) for word in dict.fromkeys(words[role])], dtype=np.float64)
-        for role in ("A", "B")
-    }
+    n_stimuli = {role: np.array(list(Counter(words[role]).values()), dtype=np.float64) for role in ("A", "B")}
     return Attributes(
         cosines_xa=cosines("X", "A"),
         cosines_xb=cosines("X", "B"),
         cosines_ya=cosines("Y", "A"),
         cosines_yb=cosines("Y", "B"),
-        stimuli_a=stimuli["A"],
-        stimuli_b=stimuli["B"],
+        stimuli_a=n_stimuli["A"],
+        stimuli_b=n_stimuli["B"],
     )
 
 

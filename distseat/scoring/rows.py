@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from distseat.config import ScoringOptions
 from distseat.definitions import Encoding, TestForm
+from distseat.errors import AssociationError
 from distseat.models import ResolvedModel, VectorSpec
 from distseat.scoring.measuring import Measured, ReadVectors, measure
 from distseat.statistics import (
@@ -111,14 +112,17 @@ def _p_value(
 ) -> PermutationTest:
     shared = (options.seed, row.test, row.form, unit)
     own = (model.key, row.encoding, row.pooling, row.layer, row.postprocessing)
-    return permutation_test(
-        association.joint,
-        len(association.scores_x),
-        seed=seed_sequence(*shared) if options.method == "sampled" else seed_sequence(*shared, *own),
-        method=options.method,
-        alternative=options.alternative,
-        resolution=FLOAT32_NOISE.resolution,
-    )
+    try:
+        return permutation_test(
+            association.joint,
+            len(association.scores_x),
+            seed=seed_sequence(*shared) if options.method == "sampled" else seed_sequence(*shared, *own),
+            method=options.method,
+            alternative=options.alternative,
+            resolution=FLOAT32_NOISE.resolution,
+        )
+    except AssociationError as error:
+        raise AssociationError(f"test {row.test} {row.form}: by {unit}, {error}") from error
 
 
 def _p_fields(found: PermutationTest, unit: str) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from distseat.statistics.postprocessing import Moments, Postprocessing
 from distseat.statistics.robustness import Range, leave_one_out
 from distseat.statistics.seeds import seed_sequence
 from distseat.statistics.stepdown import StepDown, step_down_floor, westfall_young
+from distseat.statistics.subsets import is_countable
 from distseat.statistics.words import WordScores, group_means
 
 __all__ = [
@@ -68,6 +69,7 @@ __all__ = [
     "group_means",
     "holm",
     "holm_over_families",
+    "is_countable",
     "leave_one_out",
     "ml_eat",
     "noise_of",

@@ -28,6 +28,7 @@ Labels = Mapping[SetName, Sequence[str]]
 
 _MIN_MEMBERS: Final = 2  # a set of one has no spread, and nothing to exchange or to leave out
 _AXES: Final = 2
+_BYTES_64: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +52,9 @@ FLOAT64_NOISE: Final = Noise(resolution=1e-15, min_spread=1e-12)
 
 
 def noise_of(*sets: AnyFloats) -> Noise:
-    """Tell the noise of scores of these vectors: that of float32, unless all are float64."""
-    return FLOAT64_NOISE if all(vectors.dtype == np.float64 for vectors in sets) else FLOAT32_NOISE
+    """Tell the noise of scores of these vectors: that of float32 if one is of less than 64 bits."""
+    is_short = any(vectors.dtype.kind == "f" and vectors.dtype.itemsize < _BYTES_64 for vectors in sets)
+    return FLOAT32_NOISE if is_short else FLOAT64_NOISE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,7 @@ def weat(  # noqa: PLR0913 - four sets and the options of a whole test
     >>> round(found.effect_size, 2), found.p_value == 1 / 12870, found.method_used
     (1.88, True, 'exact')
     """
+    X, Y, A, B = (np.asarray(vectors) for vectors in (X, Y, A, B))
     if (words_x is None) != (words_y is None):
         raise AssociationError("words were given for one of X and Y; give words_x and words_y, or neither")
     labels: Labels = {} if words_x is None or words_y is None else {"X": list(words_x), "Y": list(words_y)}

@@ -93,7 +93,8 @@ def wefat(
     >>> wefat(np.array([[1.0, 0.0], [1.0, 1.0]]), A, B).association.round(6)
     array([1.727286, 0.      ])
     """
-    units = {name: _units(v, name, words if name == "W" else None) for name, v in (("W", W), ("A", A), ("B", B))}
+    sets = {name: np.asarray(vectors) for name, vectors in (("W", W), ("A", A), ("B", B))}
+    units = {name: _units(vectors, name, words if name == "W" else None) for name, vectors in sets.items()}
     if len({v.shape[1] for v in units.values()}) != 1:
         told = ", ".join(f"{name} {v.shape}" for name, v in units.items())
         raise AssociationError(f"sets of shape {told}, but all need one dimension d; take vectors of one encoder")

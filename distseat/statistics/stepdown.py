@@ -114,11 +114,13 @@ def westfall_young(
     share_v = reached_v / n_total if is_whole else (reached_v + 1) / (n_total + 1)
     adjusted_v = np.empty(len(order))
     adjusted_v[order] = np.maximum.accumulate(share_v[order])
-    return StepDown(adjusted=adjusted_v, statistics=observed_v, p_floor=step_down_floor(n, k))
+    return StepDown(adjusted=adjusted_v, statistics=observed_v, p_floor=step_down_floor(n, k, alternative=alternative))
 
 
-def step_down_floor(n: int, k: int) -> float:
+def step_down_floor(n: int, k: int, *, alternative: Alternative = "greater") -> float:
     """The smallest adjusted p of a test with k of n words in one set.
+
+    Of sets of one size, a partition and the one with both exchanged have the same absolute z: two-sided, both count.
 
     Examples
     --------
@@ -126,7 +128,9 @@ def step_down_floor(n: int, k: int) -> float:
     (True, 1e-05)
     """
     n_partitions = comb(n, k)
-    return 1 / n_partitions if n_partitions <= MAX_ENUMERATED else 1 / (N_DRAWS + 1)
+    if n_partitions > MAX_ENUMERATED:
+        return 1 / (N_DRAWS + 1)
+    return (2 if alternative == "two-sided" and n == 2 * k else 1) / n_partitions
 
 
 def _standardized(sums_v: Floats, mean_v: Floats, deviation_v: Floats, alternative: Alternative) -> Floats:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from distseat.errors import AssociationError
 from distseat.statistics.compiled import compiled
 
-__all__ = ["MAX_SUMS", "count_at_least", "n_sums"]
+__all__ = ["count_at_least", "is_countable", "n_sums"]
 
 Integers = NDArray[np.int64]
 
-MAX_SUMS: Final = 1 << 27  # 1 GiB of sums; 26 v 26
+_MAX_SUMS: Final = 1 << 27  # 1 GiB of sums; 26 v 26
 
 
 def n_sums(n: int, k: int) -> int:
@@ -31,6 +31,11 @@ def n_sums(n: int, k: int) -> int:
     512
     """
     return sum(comb(half, j) for half in (n // 2, n - n // 2) for j in range(min(k, half) + 1))
+
+
+def is_countable(n_x: int, n_y: int) -> bool:
+    """Whether memory holds the sums that an exact count of these sizes needs."""
+    return n_sums(n_x + n_y, min(n_x, n_y)) <= _MAX_SUMS
 
 
 def count_at_least(items: Integers, k: int, thresholds: tuple[int, ...]) -> list[int]:
@@ -52,9 +57,9 @@ def count_at_least(items: Integers, k: int, thresholds: tuple[int, ...]) -> list
     [4, 1]
     """
     n = len(items)
-    if n_sums(n, k) > MAX_SUMS:
+    if n_sums(n, k) > _MAX_SUMS:
         raise AssociationError(
-            f"exact p of {k} v {n - k} targets needs {n_sums(n, k):.1e} sums in memory, at most {MAX_SUMS:.1e} are "
+            f"exact p of {k} v {n - k} targets needs {n_sums(n, k):.1e} sums in memory, at most {_MAX_SUMS:.1e} are "
             "held; take method auto, which samples such tests by importance at any depth"
         )
     left, right = (_sums_by_size(half, k) for half in (items[: n // 2], items[n // 2 :]))

@@ -1,11 +1,13 @@
 """A configuration is read once and checked once, and every fault is told together with its key and a way out."""
 
+import dataclasses
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from distseat.config import ModelEntry, SweepConfig, load_config
+from distseat.config import ModelEntry, ScoringOptions, SweepConfig, load_config
 from distseat.errors import ConfigError, DistseatError, ModelError
 from distseat.models import CATALOGUE, EncodingOptions, ModelSpec
 
@@ -58,6 +60,9 @@ def test_models_are_enough(load):
     assert config.test_sources == ["published"]
     assert (config.alpha, config.seed, config.device, config.threads) == (0.01, 0, "auto", 1)
     assert config.token_budget is None
+    assert config.postprocessing == ["none"]
+    assert (config.method, config.alternative) == ("auto", "greater")
+    assert (config.interval, config.resample, config.correction) == ("bca", "targets", "holm")
     assert config.out == Path("out/sweep")
 
 
@@ -85,6 +90,8 @@ def test_a_model_is_a_name_or_a_mapping(load):
         ("encodings: [c-word, word]", ["c-word", "word"]),
         ("cword_pooling: mean-subword", ["mean-subword"]),
         ("test_sources: my/tests.yaml", ["my/tests.yaml"]),
+        ("postprocessing: center", ["center"]),
+        ("postprocessing: [standardize, none]", ["standardize", "none"]),
     ],
 )
 def test_a_value_alone_is_a_list_of_one(load, line, expected):
@@ -99,6 +106,42 @@ def test_tests_are_all_or_some_ids(load):
 def test_a_store_of_its_own_is_used(load):
     config = load("models: [gpt2]\nout: results\nstore: shared/vectors\n")
     assert (config.out, config.store_path) == (Path("results"), Path("shared/vectors"))
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("method", ["auto", "exact", "importance", "sampled", "normal"]),
+        ("alternative", ["greater", "less", "two-sided"]),
+        ("interval", ["bca", "percentile"]),
+        ("resample", ["targets", "all"]),
+        ("correction", ["holm", "bh"]),
+    ],
+)
+def test_each_way_of_scoring_can_be_asked_for(load, key, values):
+    for value in values:
+        assert getattr(load(f"models: [gpt2]\n{key}: {value}\n"), key) == value
+
+
+def test_scoring_knows_what_a_row_depends_on_and_nothing_of_decisions(load):
+    plain = load("models: [gpt2]\n").scoring
+    assert plain == ScoringOptions(seed=0, method="auto", alternative="greater", interval="bca", resample="targets")
+    told = {"seed": 9, "method": "sampled", "alternative": "less", "interval": "percentile", "resample": "all"}
+    text = "models: [gpt2]\n" + "".join(f"{key}: {value}\n" for key, value in told.items())
+    assert dataclasses.asdict(load(text).scoring) == told
+    other = load("models: [gpt2]\nalpha: 0.2\ncorrection: bh\npostprocessing: center\nlayers: all\n")
+    assert other.scoring == plain
+
+
+def test_what_is_not_told_of_scoring_can_be_given_later(load):
+    config = load("models: [gpt2]\nmethod: exact\n", method="normal", correction="bh", interval=None)
+    assert (config.method, config.correction, config.interval) == ("normal", "bh", "bca")
+
+
+def test_a_configuration_comes_back_from_its_own_dump(load):
+    text = "models: [gpt2]\npostprocessing: [none, center]\nmethod: exact\nalternative: two-sided\nresample: all\n"
+    config = load(text)
+    assert SweepConfig.model_validate(json.loads(config.model_dump_json())) == config
 
 
 def test_changes_replace_the_values_of_the_file_and_none_leaves_them(load):
@@ -125,17 +168,21 @@ def test_all_faults_are_told_at_once_with_their_keys(load):
     faults = faults_of(
         load,
         "models: [{nam: gpt2}, {name: gpt2, pooling: [cls, meen], dtype: float8}]\n"
-        "encodings: [word, words]\nlayer: last\nalpha: 1\nseed: -1\nthreads: 0\n",
+        "encodings: [word, words]\nlayer: last\nalpha: 1\nseed: -1\nthreads: 0\n"
+        "method: exakt\ncorrection: fdr\npostprocessing: [centre]\n",
     )
     keys = [fault.removeprefix("sweep.yaml: ").split(": ")[0] for fault in faults]
     assert sorted(keys) == [
         "alpha",
+        "correction",
         "encodings[1]",
         "layer",
+        "method",
         "models[0].nam",
         "models[0].name",
         "models[1].dtype",
         "models[1].pooling[1]",
+        "postprocessing[0]",
         "seed",
         "threads",
     ]
@@ -184,6 +231,46 @@ def test_all_faults_are_told_at_once_with_their_keys(load):
         ),
         ("models: [gpt2]\ntests: []\n", "tests", ".*at least 1.*, found \\[\\]"),
         ("models: [gpt2]\ntest_sources: []\n", "test_sources", ".*at least 1.*, found \\[\\]"),
+        ("models: [gpt2]\nmethods: exact\n", "methods", "no such key .*; did you mean 'method'"),
+        ("models: [gpt2]\nalternatives: less\n", "alternatives", "no such key .*; did you mean 'alternative'"),
+        ("models: [gpt2]\nresampling: all\n", "resampling", "no such key .*; did you mean 'resample'"),
+        (
+            "models: [gpt2]\npost_processing: center\n",
+            "post_processing",
+            "no such key .*; did you mean 'postprocessing'",
+        ),
+        ("models: [gpt2]\ncorrections: bh\n", "corrections", "no such key .*; did you mean 'correction'"),
+        (
+            "models: [gpt2]\nmethod: permutation\n",
+            "method",
+            "'auto', 'exact', 'importance', 'sampled' or 'normal' was expected, found 'permutation'",
+        ),
+        ("models: [gpt2]\nmethod: [exact]\n", "method", ".*'exact', .*, found \\['exact'\\]"),
+        ("models: [gpt2]\nmethod: Exact\n", "method", ".*'exact', .*, found 'Exact'"),
+        (
+            "models: [gpt2]\nalternative: two_sided\n",
+            "alternative",
+            "'greater', 'less' or 'two-sided' was expected, found 'two_sided'",
+        ),
+        ("models: [gpt2]\nalternative: yes\n", "alternative", "'greater', .*, found the yes/no value True"),
+        ("models: [gpt2]\ninterval: BCa\n", "interval", "'bca' or 'percentile' was expected, found 'BCa'"),
+        ("models: [gpt2]\ninterval: 0.95\n", "interval", "'bca' or 'percentile' was expected, found 0.95"),
+        ("models: [gpt2]\nresample: words\n", "resample", "'targets' or 'all' was expected, found 'words'"),
+        ("models: [gpt2]\ncorrection: bonferroni\n", "correction", "'holm' or 'bh' was expected, found 'bonferroni'"),
+        ("models: [gpt2]\ncorrection: null\n", "correction", "'holm' or 'bh' was expected, found None"),
+        (
+            "models: [gpt2]\npostprocessing: centre\n",
+            "postprocessing",
+            "'none', 'center' or 'standardize' was expected, found 'centre'",
+        ),
+        ("models: [gpt2]\npostprocessing: [none, zca]\n", "postprocessing[1]", "'none', 'center' or .*, found 'zca'"),
+        ("models: [gpt2]\npostprocessing: []\n", "postprocessing", ".*at least 1.*, found \\[\\]"),
+        (
+            "models: [gpt2]\npostprocessing: [center, none, center]\n",
+            "postprocessing",
+            "'center' stands twice; keep one, found .*",
+        ),
+        ("models: [gpt2]\npostprocessing: no\n", "postprocessing", "'none', .*, found the yes/no value False"),
     ],
 )
 def test_a_fault_is_told_with_key_expectation_and_value(load, text, key, told):

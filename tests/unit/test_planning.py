@@ -1,20 +1,24 @@
 """A plan is cut once, frozen, and asks for what the store lacks and for nothing else."""
 
+import dataclasses
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from math import comb
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from distseat.config import ModelEntry, SweepConfig, load_config
-from distseat.definitions import ROLES, Stimulus
+from distseat.definitions import ENCODINGS, ROLES, Stimulus
 from distseat.errors import ConfigError, DefinitionError, DistseatError, FormatVersionError, ModelError, StorageError
 from distseat.models import ModelSpec, VectorSpec, resolve
-from distseat.planning import EncodeUnit, ModelPlan, SweepPlan, plan_sweep
+from distseat.planning import EncodeUnit, FloorWarning, ModelPlan, ScoreUnit, SweepPlan, plan_sweep, preflight
+from distseat.statistics import Reach, p_floor
 from distseat.stores import EmbeddingStore, EncodedUnit
 
 OWN_TESTS = """
@@ -287,7 +291,10 @@ def test_one_configuration_gives_one_plan_in_any_directory_and_process(config, t
 
 def test_what_changes_no_vector_keeps_the_plan(config, tmp_path):
     first = plan_sweep(config())
-    again = plan_sweep(config(alpha=0.5, seed=7, threads=3, token_budget=64, device="cpu", entry={"num_gpus": 0}))
+    options = {"method": "normal", "alternative": "less", "interval": "percentile", "resample": "all"}
+    options |= {"correction": "bh", "postprocessing": ["center", "none"]}
+    places = {"threads": 3, "token_budget": 64, "device": "cpu", "entry": {"num_gpus": 0}}
+    again = plan_sweep(config(alpha=0.5, seed=7, **options, **places))
     assert only_model(again).units == only_model(first).units
     assert len(plan_files(tmp_path / "out")) == 1
 
@@ -506,23 +513,282 @@ def test_every_form_is_scored_once_in_batches_of_bounded_size(published_config):
     for unit in units:
         n_targets = sum(len(form.stimuli["X"]) + len(form.stimuli["Y"]) for form in unit.forms)
         assert n_targets <= 1_000 or len(unit.forms) == 1
-    assert len({plan.rows_path(unit) for unit in units}) == len(units) > 1
+    paths = {place(unit.unit_id) for unit in units for place in (plan.rows_path, plan.words_path)}
+    assert len(paths) == 2 * len(units) > 2
     n_rows = sum(spec.encoding in form.encodings for form in plan.forms for spec in only_model(plan).specs)
     assert sum(unit.n_rows for unit in units) == n_rows
 
 
-def test_units_of_scoring_are_the_same_again_and_others_for_another_seed_or_vector(config):
-    def ids(**changes: object) -> list[str]:
-        plan = plan_sweep(config(**changes))
-        return [unit.unit_id for unit in plan.score_units(only_model(plan))]
-
-    assert ids() == ids()
-    assert len({tuple(ids(**c)) for c in ({}, {"seed": 1}, {"layers": 0}, {"tests": ["fish"]})}) == 4
+def rescored(plan: SweepPlan, **changes: object) -> SweepPlan:
+    # As of a configuration that scores or decides in another way, without reading all tests again.
+    changed = json.loads(plan.config.model_dump_json()) | changes
+    return dataclasses.replace(plan, config=SweepConfig.model_validate(changed))
 
 
-def test_the_level_of_the_correction_changes_no_unit_of_scoring(config):
-    plans = [plan_sweep(config(alpha=alpha)) for alpha in (0.01, 0.2)]
-    assert plans[0].score_units(only_model(plans[0])) == plans[1].score_units(only_model(plans[1]))
+def of_tests(plan: SweepPlan, *test_ids: str) -> SweepPlan:
+    return dataclasses.replace(plan, forms=tuple(form for form in plan.forms if form.test_id in test_ids))
+
+
+@pytest.fixture(scope="module")
+def published_plan(tmp_path_factory) -> SweepPlan:
+    directory = tmp_path_factory.mktemp("published")
+    entry = {"name": "tiny", "source": str(make_model(directory / "tiny")), "pooling": "mean"}
+    return plan_sweep(SweepConfig.model_validate({"models": [entry], "out": str(directory / "out")}))
+
+
+def at_layers(plan: SweepPlan, n: int) -> SweepPlan:
+    models = [
+        dataclasses.replace(model, specs=tuple(spec._replace(layer=i) for spec in model.specs for i in range(n)))
+        for model in plan.models
+    ]
+    return dataclasses.replace(plan, models=tuple(models))
+
+
+def twice(plan: SweepPlan) -> SweepPlan:
+    (first,) = plan.models
+    second = dataclasses.replace(first, model=dataclasses.replace(first.model, revision="sha256:other"))
+    return dataclasses.replace(plan, models=(first, second))
+
+
+def score_units(plan: SweepPlan) -> list[ScoreUnit]:
+    return [unit for model in plan.models for unit in plan.score_units(model)]
+
+
+def unit_ids(plan: SweepPlan) -> tuple[list[str], list[str]]:
+    return [unit.unit_id for unit in score_units(plan)], [unit.unit_id for unit in plan.family_units()]
+
+
+CHANGES_OF_ROWS = [
+    {"seed": 1},
+    {"method": "exact"},
+    {"method": "sampled"},
+    {"alternative": "less"},
+    {"alternative": "two-sided"},
+    {"interval": "percentile"},
+    {"resample": "all"},
+    {"postprocessing": "center"},
+    {"postprocessing": "standardize"},
+    {"postprocessing": ["none", "center"]},
+]
+CHANGES_OF_VECTORS = [
+    {"layers": 0},
+    {"cword_pooling": "last-subword"},
+    {"entry": {"pooling": "max", "dtype": "float16"}},
+]
+
+
+def test_units_of_scoring_and_families_are_the_same_again_and_others_where_a_row_would_differ(config):
+    plan = plan_sweep(config())
+    plain = unit_ids(plan)
+    assert unit_ids(plan_sweep(config())) == plain
+    others = [unit_ids(rescored(plan, **changes)) for changes in CHANGES_OF_ROWS]
+    others += [unit_ids(plan_sweep(config(**changes))) for changes in CHANGES_OF_VECTORS]
+    for of_rows, of_families in others:
+        assert len(of_rows) == len(plain[0])
+        assert len(of_families) == len(plain[1])
+    for kind in (0, 1):
+        every = [name for found in [plain, *others] for name in found[kind]]
+        assert len(set(every)) == len(every)
+
+
+def test_how_rows_are_decided_or_encoded_changes_no_unit_of_scoring_and_no_family(config):
+    plan = plan_sweep(config())
+    for changes in ({"alpha": 0.2}, {"correction": "bh"}, {"threads": 3}, {"token_budget": 64}, {"device": "cpu"}):
+        other = rescored(plan, **changes)
+        assert other.config != plan.config
+        assert score_units(other) == score_units(plan)
+        assert other.family_units() == plan.family_units()
+
+
+def test_what_is_scored_goes_with_its_unit(config):
+    options = {"seed": 3, "method": "normal", "alternative": "less", "interval": "percentile", "resample": "all"}
+    plan = plan_sweep(config(**options))
+    for unit in (*score_units(plan), *plan.family_units()):
+        assert dataclasses.asdict(unit.options) == options
+        assert pickle.loads(pickle.dumps(unit)) == unit  # noqa: S301 - as it goes to a worker and back
+
+
+def test_a_row_is_planned_for_every_postprocessing(config):
+    plan = plan_sweep(config())
+    (plain,), (three,) = (
+        score_units(rescored(plan, postprocessing=hows)) for hows in ("none", ["standardize", "none", "center"])
+    )
+    assert plain.n_rows == 2 + 1 + 1  # words of two tests, sent and c-word of one
+    assert three.n_rows == 3 * plain.n_rows
+    assert three.postprocessings == ("standardize", "none", "center")
+
+
+def test_vectors_are_centred_on_every_planned_stimulus_of_their_encoding_whatever_unit_it_is_in(published_plan):
+    plan = of_tests(rescored(published_plan, postprocessing="center"), "weat1", "weat3", "weat_hdb_likable")
+    units = score_units(plan)
+    assert len(units) > 1
+    for encoding in ENCODINGS:
+        expected = {
+            s.key for form in plan.forms if encoding in form.encodings for role in ROLES for s in form.stimuli[role]
+        }
+        for unit in units:
+            assert list(unit.population[encoding]) == sorted(expected)
+    assert len(set(units[0].population["sent"]) - set(units[0].population["c-word"])) > 0  # paragraphs have sent only
+
+
+@pytest.mark.parametrize("hows", [["none", "center"], "standardize"])
+def test_a_population_is_of_the_measured_encodings_alone(config, hows):
+    (unit,) = score_units(plan_sweep(config(postprocessing=hows, encodings=["word", "c-word"])))
+    assert {encoding: len(keys) for encoding, keys in unit.population.items()} == {
+        "word": N_WORDS,
+        "c-word": 2 * N_WORDS,
+    }
+
+
+def test_without_postprocessing_there_is_no_population(published_plan):
+    assert [unit.population for unit in score_units(published_plan)] == [{}] * len(score_units(published_plan))
+
+
+def test_another_population_is_another_unit_even_of_the_same_tests(published_plan):
+    first = score_units(published_plan)[0]
+    for how, is_same in (("none", True), ("center", False)):
+        whole = rescored(published_plan, postprocessing=how)
+        (alone,) = score_units(dataclasses.replace(whole, forms=first.forms))
+        assert alone.forms == score_units(whole)[0].forms
+        assert (alone.unit_id == score_units(whole)[0].unit_id) is is_same
+
+
+# ---- families
+
+
+def test_a_family_holds_every_unit_of_scoring_that_has_its_test(published_plan):
+    plan = twice(published_plan)
+    families = plan.family_units()
+    assert [family.test_id for family in families] == list(dict.fromkeys(form.test_id for form in plan.forms))
+    assert len({family.unit_id for family in families}) == len(families)
+    assert len({plan.family_path(family) for family in families}) == len(families)
+    held = [(unit.unit_id, {form.test_id for form in unit.forms}) for unit in score_units(plan)]
+    several = 0
+    for family in families:
+        holding = [unit_id for unit_id, test_ids in held if family.test_id in test_ids]
+        assert list(family.score_units) == holding
+        several += len(holding) > len(plan.models)
+    assert several  # tests whose forms are in several units of one model
+
+
+def test_a_family_is_another_with_one_more_model(published_plan):
+    alone, both = published_plan.family_units(), twice(published_plan).family_units()
+    assert {family.unit_id for family in alone}.isdisjoint(family.unit_id for family in both)
+    for one, two in zip(alone, both, strict=True):
+        assert two.score_units[: len(one.score_units)] == one.score_units
+        assert len(two.score_units) == 2 * len(one.score_units)
+
+
+def test_rows_words_and_families_have_places_of_their_own(config, tmp_path):
+    plan = plan_sweep(config())
+    (unit,), family = score_units(plan), plan.family_units()[0]
+    out = tmp_path / "out"
+    assert plan.rows_path(unit.unit_id) == out / "rows" / f"{unit.unit_id}.parquet"
+    assert plan.words_path(unit.unit_id) == out / "words" / f"{unit.unit_id}.parquet"
+    assert plan.family_path(family) == out / "families" / f"{family.unit_id}.parquet"
+
+
+# ---- tests that are too small
+
+
+def warned(plan: SweepPlan, unit: str, *, possible: bool) -> dict[tuple[str, str], FloorWarning]:
+    return {
+        (warning.test_id, warning.form): warning
+        for warning in preflight(plan)
+        if (warning.unit, warning.reach.possible) == (unit, possible)
+    }
+
+
+def test_a_test_of_four_against_four_is_never_significant_in_either_unit(published_plan):
+    test_id = "weat_angry_black_woman_stereotype_b"
+    assert warned(published_plan, "stimulus", possible=False) == {
+        (test_id, "word"): FloorWarning(test_id, "word", "stimulus", 1 / 70, 104, Reach(possible=False, n_before=104))
+    }
+    (by_word,) = warned(published_plan, "word", possible=False).values()
+    assert (by_word.test_id, by_word.p_floor, by_word.n_rivals) == (test_id, 1 / 70, 30)
+
+
+def test_eight_against_eight_are_late_among_many_rows_and_not_among_few(published_plan):
+    assert preflight(of_tests(published_plan, "weat7")) == []
+    many = at_layers(published_plan, 5)
+    late = warned(many, "stimulus", possible=True)
+    assert late["weat7", "word"] == FloorWarning(
+        "weat7", "word", "stimulus", 1 / 12870, 520, Reach(possible=True, n_before=392)
+    )
+    assert ("weat7", "sent") not in late  # many sentences
+    assert ("weat1", "word") not in late  # 25 v 25
+    assert ("weat_hdb_likable", "unbleached") in late  # one sentence a word
+    assert "weat7" not in {test_id for test_id, _ in warned(many, "word", possible=True)}  # 30 tests, not 520 rows
+
+
+def test_the_rows_of_all_models_and_postprocessings_count(published_plan):
+    plan = rescored(twice(published_plan), postprocessing=["none", "center"])
+    found = warned(plan, "stimulus", possible=True)["weat7", "word"]
+    assert (found.n_rivals, found.reach.n_before) == (4 * 104, 4 * 104 - 128)
+    assert {warning.n_rivals for warning in preflight(plan) if warning.unit == "word"} == {30}
+
+
+def test_late_is_what_the_first_thresholds_of_holm_do_not_reach(published_plan):
+    for alpha in (0.0001, 0.01, 0.2):
+        plan = rescored(published_plan, alpha=alpha)
+        n_rows = sum(unit.n_rows for unit in score_units(plan))
+        expected = set()
+        for form in plan.forms:
+            n_x, n_y = len(form.stimuli["X"]), len(form.stimuli["Y"])
+            if 1 / comb(n_x + n_y, n_x) > alpha / n_rows:
+                expected.add((form.test_id, form.form))
+        found = {(w.test_id, w.form) for w in preflight(plan) if w.unit == "stimulus"}
+        assert found == expected
+        assert found or alpha == 0.2
+
+
+def test_the_floor_is_that_of_the_method_and_the_alternative(published_plan):
+    plan = rescored(published_plan, method="sampled", alternative="two-sided", alpha=0.001)
+    found = {(w.test_id, w.form): w.p_floor for w in preflight(plan) if w.unit == "stimulus"}
+    assert found["weat1", "word"] == 2e-5
+    assert found["weat7", "word"] == 2 / 12870
+    for (test_id, form), floor in found.items():
+        (chosen,) = (each for each in plan.forms if (each.test_id, each.form) == (test_id, form))
+        sizes = (len(chosen.stimuli["X"]), len(chosen.stimuli["Y"]))
+        assert floor == p_floor(*sizes, method="sampled", alternative="two-sided")
+
+
+def test_no_row_waits_for_others_under_benjamini_hochberg(published_plan):
+    plan = rescored(at_layers(published_plan, 5), correction="bh")
+    assert warned(plan, "stimulus", possible=True) == {}
+    assert warned(plan, "word", possible=False)
+
+
+def test_the_words_of_a_test_decide_by_word_whatever_the_number_of_its_sentences(config):
+    plan = plan_sweep(config(tests=["trees"], encodings=["sent", "c-word"], alpha=0.05))
+    (form,) = plan.forms
+    assert (len(form.stimuli["X"]), len(form.stimuli["Y"])) == (4, 6)
+    (warning,) = preflight(plan)
+    assert (warning.unit, warning.p_floor, warning.n_rivals) == ("word", 1 / 10, 1)
+    assert warning.reach == Reach(possible=False, n_before=1)
+
+
+def test_by_word_tests_are_rivals_and_not_their_rows(config):
+    plan = plan_sweep(config(alpha=0.15))  # 1/10 is enough for the last of two tests, not for the first
+    late = warned(plan, "word", possible=True)
+    assert {test_id for test_id, _ in late} == {"trees", "fish"}
+    assert {(w.n_rivals, w.reach.n_before) for w in late.values()} == {(2, 1)}
+
+
+def test_sentences_without_words_are_no_test_by_word(config, tmp_path):
+    sources = tmp_path / "published"
+    write_published_format(sources, "sent-trees", prefix="Here is ", suffix=".")
+    plan = plan_sweep(config(test_sources=str(sources), encodings="sent"))
+    (warning,) = preflight(plan)
+    assert (warning.unit, warning.p_floor) == ("stimulus", 1 / 6)
+
+
+def test_a_two_sided_test_by_word_of_equal_sets_has_twice_the_floor(published_plan):
+    # z and -z of a partition and its complement are equally far out: no p is below 2 / C(8, 4)
+    plan = of_tests(published_plan, "weat_angry_black_woman_stereotype_b")
+    assert warned(rescored(plan, alpha=0.02), "word", possible=False) == {}
+    (warning,) = warned(rescored(plan, alpha=0.02, alternative="two-sided"), "word", possible=False).values()
+    assert (warning.unit, warning.p_floor) == ("word", 2 / 70)
 
 
 # ---- which tests
@@ -540,7 +806,12 @@ def test_tests_without_any_asked_encoding_are_told(config):
 
 def write_published_format(directory: Path, name: str, *, prefix: str = "", suffix: str = "") -> None:
     directory.mkdir(exist_ok=True)
-    words = {"targ1": ["oak", "elm"], "targ2": ["trout", "pike"], "attr1": ["warm"], "attr2": ["cold"]}
+    words = {
+        "targ1": ["oak", "elm"],
+        "targ2": ["trout", "pike"],
+        "attr1": ["warm", "soft"],
+        "attr2": ["cold", "hard"],
+    }
     content = {
         key: {"category": key, "examples": [f"{prefix}{word}{suffix}" for word in some]} for key, some in words.items()
     }

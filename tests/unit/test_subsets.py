@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distseat.errors import AssociationError
-from distseat.statistics.subsets import MAX_SUMS, _merged, _pairs_at_least, _sums_by_size, count_at_least, n_sums
+from distseat.statistics.subsets import _MAX_SUMS, _merged, _pairs_at_least, _sums_by_size, count_at_least, n_sums
 
 FEW = settings(max_examples=100, deadline=None, derandomize=True)
 LARGE = 1 << 40
@@ -119,7 +119,7 @@ def test_pairs_are_counted_by_two_pointers_as_one_by_one(left, right, threshold)
 
 
 def test_twenty_six_of_fifty_two_are_held_and_no_more():
-    assert n_sums(52, 26) <= MAX_SUMS < n_sums(54, 27)
+    assert n_sums(52, 26) <= _MAX_SUMS < n_sums(54, 27)
 
 
 def test_more_sums_than_memory_holds_are_refused_before_any_is_made():
