@@ -8,7 +8,7 @@ a hash of what was asked for; it holds the resolved revision, the units, and the
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -133,9 +133,15 @@ class SweepPlan:
     models: tuple[ModelPlan, ...]
     store: EmbeddingStore
     out: Path
+    _score_units: dict[str, list[ScoreUnit]] = field(default_factory=dict, repr=False, compare=False)
 
     def score_units(self, plan: ModelPlan) -> list[ScoreUnit]:
         """Cut a model's tests into units of scoring, the same way whatever runs them."""
+        if plan.model.key not in self._score_units:
+            self._score_units[plan.model.key] = self._cut(plan)
+        return self._score_units[plan.model.key]
+
+    def _cut(self, plan: ModelPlan) -> list[ScoreUnit]:
         population = _population(self.forms, plan.specs) if set(self.config.postprocessing) != {"none"} else {}
         digest = _digest(population)
         batches = _batches_of_forms(self.forms, plan.specs)

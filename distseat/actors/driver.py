@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from math import inf
 from pathlib import Path
 from typing import Any, Final
@@ -264,8 +265,7 @@ class Driver:
             else:
                 self._fail(task.what, f"lost {retries + 1} times; the last time: {cause}")
 
-        remote: Any = ray.remote(task.function)
-        reference = remote.options(num_cpus=1, max_retries=0).remote(*task.arguments)
+        reference = _remote(task.function).options(num_cpus=1, max_retries=0).remote(*task.arguments)
         # No limit: a task may wait as long as encoders hold the CPUs, and does nothing that can hang.
         self._calls[reference] = _Call(done, failed, lost, overdue=lambda: None, limit_s=inf)
 
@@ -299,6 +299,12 @@ class Driver:
 
     def _fail(self, what: str, cause: str) -> None:
         self.failures.append(Failure(what, cause))
+
+
+@cache
+def _remote(function: Callable[..., None]) -> Any:
+    """One remote function for each function: each that is made is sent to the whole cluster."""
+    return ray.remote(function)
 
 
 def _cluster(resource: str) -> float:

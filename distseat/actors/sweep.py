@@ -228,9 +228,14 @@ def _publish(plan: SweepPlan) -> list[ResultRow]:
 
 
 def _require_whole(rows: Sequence[ResultRow], members: Sequence[FamilyMember], plan: SweepPlan) -> None:
-    """Every row that has words is in a family, and no other: a missing one would make the correction too mild."""
-    if {row.key for row in rows if row.p_value_word is not None} != {member.key for member in members}:
-        raise IncompleteRunError(f"the rows and their families do not agree; delete {plan.out / 'families'}, run again")
+    """Every row stands once, and those that have words once in a family: a missing one would make the correction mild."""
+    keys = [row.key for row in rows]
+    if len(set(keys)) != len(keys):
+        raise IncompleteRunError(f"a row stands twice; delete rows, words and families in {plan.out}, and run again")
+    if sorted(row.key for row in rows if row.p_value_word is not None) != sorted(member.key for member in members):
+        raise IncompleteRunError(
+            f"the rows and their families do not agree; delete rows, words and families in {plan.out}, and run again"
+        )
 
 
 def _in_order(rows: list[ResultRow], plan: SweepPlan) -> list[ResultRow]:

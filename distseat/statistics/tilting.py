@@ -7,7 +7,8 @@ such that the mean sum lies at the observed one. A draw C counts, if its sum is 
     [1 / C(n, k)] / [exp(l(C)) / e_k],    l(C) = sum of l_i over C,   e_k = sum of exp(l(C)) over all choices C,
 
 so that the mean over draws is the share of all choices without bias. Every choice that counts is at least as likely
-to be drawn as the observed one, whatever the scores: none hides behind a weight that was never seen.
+to be drawn as the observed one, whatever the scores: none hides behind a weight that was never seen. (Weights that
+float64 could not hold are narrowed, across gaps between scores that no likely draw crosses.)
 """
 
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ _AMPLE: Final = 1.1  # draws beyond what the first estimate of the error asks fo
 PLAINLY_ABOVE: Final = 0.1  # a p that is surely higher than this is not worth more digits
 SURELY: Final = 5.0  # standard errors
 _MAX_LOGIT: Final = 300.0  # of a single weight: beyond it, ratios of weights leave float64
+_MAX_EXPONENT: Final = 700.0  # of a float64
 _MAX_GAP: Final = 40.0  # of neighbouring logits: odds of 4e-18
 _NEWTON_STEPS: Final = 100
 _SMALLEST_STEP: Final = 1e-6
@@ -82,36 +84,66 @@ def tail_share(
     rng
         Used up to an unforeseeable point: give each estimate its own.
     """
-    observed = int(items[:k].sum())
-    order = np.argsort(-items, kind="stable")  # descending, so that neighbours are alike
-    ordered = items[order]
-    logits = _logits(ordered, k, observed)
-    inclusion_nk, log_normaliser = _inclusion(np.exp(logits), k)
-    observed_logit = float(logits[np.argsort(order)[:k]].sum())
-    log_scale = log_normaliser - log_choices(len(items), k) - observed_logit  # of a draw like the observed one
-    above = 2 * observed - threshold
+    law = _tilted(items, k)
+    above = 2 * int(items[:k].sum()) - threshold
     sums = np.zeros(4)
     n_draws, wanted = 0, _FIRST_DRAWS
     while n_draws < wanted:
-        sums += _draw(rng, wanted - n_draws, inclusion_nk, ordered, logits, threshold, above, observed_logit)
+        sums += _draw(
+            rng, wanted - n_draws, law.inclusion_nk, law.items, law.logits, threshold, above, law.observed_logit
+        )
         n_draws = wanted
         mean, error = _mean_and_error(float(sums[0]), float(sums[1]), n_draws)
         if sums[0] < 1:  # hardly a hit: as much as one of the observed weight, which is on the safe side, and no surer
             mean = error = 1 / n_draws
-        share = exp(min(log_scale + log(mean), 0.0))
+        share = exp(min(law.log_weight + log(mean), 0.0))
         is_plain = share * (1 - SURELY * error / mean) > PLAINLY_ABOVE
         needed = n_draws * (error / mean / relative_error) ** 2
         if not is_plain and needed > n_draws:
             wanted = min(_MAX_DRAWS, int(_AMPLE * needed) + 1)
     mean_above, error_above = _mean_and_error(float(sums[2]), float(sums[3]), n_draws)
-    scale = exp(min(log_scale, 0.0))
+    weight = exp(min(law.log_weight, _MAX_EXPONENT))
     return TailEstimate(
-        log_share=min(log_scale + log(mean), 0.0),
+        log_share=min(law.log_weight + log(mean), 0.0),
         relative_error=max(error / mean, LEAST_RELATIVE_ERROR),
-        share_above=min(scale * mean_above, 1.0),
-        standard_error_above=scale * error_above,
+        share_above=min(weight * mean_above, 1.0),
+        standard_error_above=weight * error_above,
         n_draws=n_draws,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """The law that choices are drawn from.
+
+    Attributes
+    ----------
+    items
+        In descending order.
+    logits
+        Of the items.
+    inclusion_nk
+        Chance that an item is drawn when so many places are left for it and those after it.
+    observed_logit
+        Sum over the observed choice.
+    log_weight
+        Logarithm of what a draw like the observed one counts.
+    """
+
+    items: Integers
+    logits: Floats
+    inclusion_nk: Floats
+    observed_logit: float
+    log_weight: float
+
+
+def _tilted(items: Integers, k: int) -> _Law:
+    order = np.argsort(-items, kind="stable")
+    logits = _logits(items[order], k, int(items[:k].sum()))
+    inclusion_nk, log_normaliser = _inclusion(np.exp(logits), k)
+    observed_logit = float(logits[np.argsort(order)[:k]].sum())
+    log_weight = log_normaliser - log_choices(len(items), k) - observed_logit
+    return _Law(items[order], logits, inclusion_nk, observed_logit, log_weight)
 
 
 def _mean_and_error(total: float, total_of_squares: float, n_draws: int) -> tuple[float, float]:

@@ -69,6 +69,11 @@ def checkout(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return copy
 
 
+def committed(out: Path) -> dict[str, bytes]:
+    files = sorted(path for path in out.rglob("*") if path.is_file() and not path.name.startswith(".tmp-"))
+    return {str(path.relative_to(out)): path.read_bytes() for path in files}
+
+
 def test_a_submitted_sweep_gives_the_bytes_of_a_local_one(head, checkout, tiny_model, tmp_path):
     model = {"name": "tiny-bert", "source": str(tiny_model("bert")), "pooling": "mean"}
     config = {"models": [model], "tests": ["weat6"], "device": "cpu"}
@@ -78,8 +83,10 @@ def test_a_submitted_sweep_gives_the_bytes_of_a_local_one(head, checkout, tiny_m
     assert re.search(r"tiny-bert [0-9a-f]{8} mean layer 3", done.stdout)
     local = [str(Path(sys.executable).with_name("distseat")), "sweep", "sweep.json", "--out", str(tmp_path / "local")]
     subprocess.run(local, cwd=checkout, check=True, capture_output=True, timeout=300)
-    for name in ("results.parquet", "results.tsv", "manifest.json"):
-        assert (tmp_path / "submitted" / name).read_bytes() == (tmp_path / "local" / name).read_bytes()
+    submitted, here = (committed(tmp_path / name) for name in ("submitted", "local"))
+    assert submitted == here
+    folders = {name.split("/")[0] for name in here}
+    assert {"store", "rows", "words", "families", "results.parquet", "results.tsv", "words.parquet"} < folders
 
 
 def test_the_halves_are_jobs_too(head, checkout, tiny_model, tmp_path):
@@ -88,9 +95,12 @@ def test_the_halves_are_jobs_too(head, checkout, tiny_model, tmp_path):
     out = str(tmp_path / "out")
     encoded = submit(head, checkout, "jobs/encode.py", "halves.json", "--out", out)
     assert encoded.returncode == 0, encoded.stdout + encoded.stderr
+    assert {name.split("/")[0] for name in committed(tmp_path / "out")} == {"store", "plan"}
     scored = submit(head, checkout, "jobs/score.py", "halves.json", "--out", out)
     assert scored.returncode == 0, scored.stdout + scored.stderr
-    assert (tmp_path / "out" / "results.tsv").exists()
+    made = {name.split("/")[0] for name in committed(tmp_path / "out")} - {"store", "plan"}
+    published = {"results.parquet", "results.tsv", "words.parquet", "manifest.json"}
+    assert made == {"rows", "words", "families"} | published
 
 
 def test_a_users_mistake_fails_the_job_with_its_message(head, checkout, tmp_path):
