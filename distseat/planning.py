@@ -133,7 +133,7 @@ class SweepPlan:
     models: tuple[ModelPlan, ...]
     store: EmbeddingStore
     out: Path
-    _score_units: dict[str, list[ScoreUnit]] = field(default_factory=dict, repr=False, compare=False)
+    _score_units: dict[str, list[ScoreUnit]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def score_units(self, plan: ModelPlan) -> list[ScoreUnit]:
         """Cut a model's tests into units of scoring, the same way whatever runs them."""

@@ -228,7 +228,7 @@ def _publish(plan: SweepPlan) -> list[ResultRow]:
 
 
 def _require_whole(rows: Sequence[ResultRow], members: Sequence[FamilyMember], plan: SweepPlan) -> None:
-    """Every row stands once, and those that have words once in a family: a missing one would make the correction mild."""
+    """Every row stands once, and those with words once in a family: a missing one would make the correction mild."""
     keys = [row.key for row in rows]
     if len(set(keys)) != len(keys):
         raise IncompleteRunError(f"a row stands twice; delete rows, words and families in {plan.out}, and run again")

@@ -393,7 +393,9 @@ def take_anothers_place(path: Path) -> None:
 def test_families_that_lack_a_row_are_told_and_not_counted(undisturbed, config_of, copied, damage):
     damage(min((copied / "families").iterdir()))
     published = digests(copied, *PUBLISHED_FILES)
-    with pytest.raises(IncompleteRunError, match=r"rows and their families do not agree; delete .*families, run again"):
+    with pytest.raises(
+        IncompleteRunError, match=r"rows and their families do not agree; delete .*families in .*, and run again"
+    ):
         run_sweep(config_of(copied))
     assert digests(copied, *PUBLISHED_FILES) == published
     shutil.rmtree(copied / "families")

@@ -106,8 +106,8 @@ def test_show_an_unknown_form_exits_2_and_names_the_known_ones(distseat):
 
 
 def test_show_a_test_of_sentences_without_words_shows_the_sentences(distseat, tmp_path):
-    sets = {key: {"category": key, "examples": [f"One {key}.", f"Two {key}."]} for key in ("targ1", "targ2")}
-    sets |= {key: {"category": key, "examples": [f"One {key}."]} for key in ("attr1", "attr2")}
+    keys = ("targ1", "targ2", "attr1", "attr2")
+    sets = {key: {"category": key, "examples": [f"One {key}.", f"Two {key}."]} for key in keys}
     (tmp_path / "sent-foo.jsonl").write_text(json.dumps(sets), encoding="utf-8")
     code, out, _ = distseat("tests", "show", "foo", "--tests", tmp_path)
     assert code == 0
