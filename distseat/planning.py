@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from distseat import __version__
 from distseat.config import LayerName, ModelEntry, ScoringOptions, SweepConfig
 from distseat.definitions import ENCODINGS, ROLES, Encoding, Stimulus, TestForm
 from distseat.errors import ConfigError, DefinitionError, ModelError, StorageError
@@ -487,7 +488,7 @@ def _score_unit(
     parts = {encoding: plan.parts(encoding) for encoding in ENCODINGS}
     options, postprocessings = config.scoring, tuple(config.postprocessing)
     content = [plan.specs, parts, [form.digest for form in forms], postprocessings, asdict(options)]
-    unit_id = _digest([_ROWS_FORMAT, plan.model.key, *content, population_digest])
+    unit_id = _digest([_ROWS_FORMAT, __version__, plan.model.key, *content, population_digest])
     return ScoreUnit(unit_id, plan.model, plan.specs, parts, forms, postprocessings, population, options)
 
 

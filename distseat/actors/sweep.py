@@ -183,13 +183,17 @@ def _correcting(plan: SweepPlan, unit: FamilyUnit, progress: Progress) -> Task:
     )
 
 
+def _named(warning: FloorWarning) -> str:
+    return warning.test_id if warning.unit == "word" else f"{warning.test_id} {warning.form}"
+
+
 def _floors_told(warnings: Sequence[FloorWarning], alpha: float) -> list[str]:
     """What a person should know before the run: tests that are too small for it."""
     lines = []
     for unit in ("stimulus", "word"):
         mine = [warning for warning in warnings if warning.unit == unit]
         never, late = (
-            list(dict.fromkeys(f"{w.test_id} {w.form}" for w in mine if w.reach.possible == possible))
+            list(dict.fromkeys(_named(warning) for warning in mine if warning.reach.possible == possible))
             for possible in (False, True)
         )
         if never:

@@ -136,8 +136,9 @@ def _legend(rows: Sequence[ResultRow]) -> list[str]:
     )
     alpha = rows[0].alpha
     n_tests = by_word[0].family_size_word if by_word else 0
-    legend = f"d, p of stimuli as published; * p <= {alpha}, ** after correction over {len(live)} rows"
-    found = f"significant: {rejected} of {len(live)} rows as published, {rejected_by_word} of {len(by_word)} by word"
+    side = "as published" if rows[0].alternative == "greater" else rows[0].alternative
+    legend = f"d, p of stimuli, {side}; * p <= {alpha}, ** after correction over {len(live)} rows"
+    found = f"significant: {rejected} of {len(live)} rows by stimulus, {rejected_by_word} of {len(by_word)} by word"
     return [
         f"{legend}; {_BY_WORD} by word, after correction over {n_tests} tests",
         f"{found}; {len(rows) - len(live)} rows are void",

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ __all__ = ["Measured", "ReadVectors", "measure"]
 
 ReadVectors = Callable[[VectorSpec, frozenset[str]], StoredVectors]
 Vectors = Mapping[Role, NDArray[np.floating]]
+
+_MIN_WORDS: Final = 2  # of a target set
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +108,13 @@ def _one(form: TestForm, row: ResultRow, vectors: Vectors, how: Postprocessing, 
 
 
 def _by_word(form: TestForm, association: Association) -> WordScores | None:
-    """Scores of words; None where sentences came without them, or where all words have one score."""
+    """Scores of words; None where sentences came without them, X or Y has one word, or all words have one score."""
     words = {role: [s.word for s in form.stimuli[role]] for role in ROLES}
     if not all(words["X"] + words["Y"]):
         return None
     found = WordScores.of(association, words["X"], words["Y"])
-    return found if found.association.spread >= FLOAT32_NOISE.min_spread else None
+    is_tested = min(len(found.words_x), len(found.words_y)) >= _MIN_WORDS
+    return found if is_tested and found.association.spread >= FLOAT32_NOISE.min_spread else None
 
 
 def _attributes(form: TestForm, units: UnitSets) -> Attributes:

@@ -90,7 +90,8 @@ def _tested(
         if each.association is None:
             yield Scored(each.row, None)
             continue
-        found: dict[str, Any] = _p_fields(_p_value(model, each.row, each.association, "stimulus", options), "")
+        test = _p_value(model, each.row, each.association, "stimulus", options)
+        found = _p_fields(test, "")
         if each.words is not None:
             words = each.words.association
             sizes = (len(words.scores_x), len(words.scores_y), *_n_attributes(each.attributes))
@@ -100,7 +101,9 @@ def _tested(
             interval = effect_size_interval(
                 words, resamples[sizes], attributes=each.attributes, method=options.interval
             )
-            found |= _p_fields(_p_value(model, each.row, words, "word", options), "_word")
+            is_plain = len(words.joint) == len(each.association.joint)  # one stimulus a word: one test, told twice
+            by_word = test if is_plain else _p_value(model, each.row, words, "word", options)
+            found |= _p_fields(by_word, "_word")
             found |= {"n_words_x": sizes[0], "n_words_y": sizes[1], "effect_size_word": words.effect_size}
             if isfinite(interval.low) and isfinite(interval.high):
                 found |= {"interval_low": interval.low, "interval_high": interval.high}

@@ -1,18 +1,21 @@
 """The whole test on four arrays: effect size and p-value, of stimuli and of words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from distseat.errors import AssociationError
-from distseat.statistics.association import Association, Labels, UnitSets, noise_of
-from distseat.statistics.permutation import Alternative, Method, MethodUsed, PermutationTest, permutation_test
+from distseat.statistics.association import Association, Labels, Noise, UnitSets, noise_of
+from distseat.statistics.permutation import Alternative, Method, MethodUsed, permutation_test
 from distseat.statistics.seeds import seed_sequence
 from distseat.statistics.words import WordScores
 
 __all__ = ["WeatResult", "weat"]
+
+_MIN_WORDS: Final = 2  # a side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,7 @@ class WeatResult:
         Targets.
     effect_size_word, statistic_word, ..., n_words_x, n_words_y
         The same with the word as unit: each word's score is the mean over its stimuli. None where no words were given,
-        or all words have one score.
+        X or Y has a single one, or all words have one score.
     """
 
     effect_size: float
@@ -115,43 +118,40 @@ def weat(  # noqa: PLR0913 - four sets and the options of a whole test
             "nothing to test: check that the vectors differ"
         )
 
-    def tested(of: Association, unit: str) -> PermutationTest:
-        return permutation_test(
-            of.joint,
-            len(of.scores_x),
-            seed=seed_sequence(seed, "weat", unit),
-            method=method,
-            alternative=alternative,
-            resolution=noise.resolution,
-        )
-
-    test = tested(association, "stimulus")
-    plain = WeatResult(
-        effect_size=association.effect_size,
-        statistic=association.statistic,
-        p_value=test.p_value,
-        p_standard_error=test.p_standard_error,
-        p_floor=test.p_floor,
-        log10_p=test.log10_p,
-        method_used=test.method_used,
+    options = _Options(method, alternative, seed, noise)
+    found = _told(association, "stimulus", options)
+    words = WordScores.of(association, labels["X"], labels["Y"]).association if labels else None
+    if words is None or min(len(words.scores_x), len(words.scores_y)) < _MIN_WORDS or words.spread < noise.min_spread:
+        return WeatResult(**found, n_x=len(X), n_y=len(Y))
+    is_plain = len(words.joint) == len(association.joint)  # one stimulus a word: one test, told twice
+    by_word = found if is_plain else _told(words, "word", options)
+    return WeatResult(
+        **found,
         n_x=len(X),
         n_y=len(Y),
-    )
-    if not labels:
-        return plain
-    words = WordScores.of(association, labels["X"], labels["Y"]).association
-    if words.spread < noise.min_spread:
-        return plain
-    test = tested(words, "word")
-    return replace(
-        plain,
-        effect_size_word=words.effect_size,
-        statistic_word=words.statistic,
-        p_value_word=test.p_value,
-        p_standard_error_word=test.p_standard_error,
-        p_floor_word=test.p_floor,
-        log10_p_word=test.log10_p,
-        method_used_word=test.method_used,
+        **{f"{name}_word": value for name, value in by_word.items()},
         n_words_x=len(words.scores_x),
         n_words_y=len(words.scores_y),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    method: Method
+    alternative: Alternative
+    seed: int
+    noise: Noise
+
+
+def _told(association: Association, unit: str, options: _Options) -> dict[str, Any]:
+    test = permutation_test(
+        association.joint,
+        len(association.scores_x),
+        seed=seed_sequence(options.seed, "weat", unit),
+        method=options.method,
+        alternative=options.alternative,
+        resolution=options.noise.resolution,
+    )
+    names = ("p_value", "p_standard_error", "p_floor", "log10_p", "method_used")
+    of_test = {name: getattr(test, name) for name in names}
+    return {"effect_size": association.effect_size, "statistic": association.statistic, **of_test}

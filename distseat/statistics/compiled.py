@@ -6,11 +6,12 @@ process of a machine compiles, the others wait for it and load what it made.
 
 import functools
 import os
+import pickle
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from filelock import FileLock
 
@@ -19,6 +20,9 @@ from distseat import __version__
 __all__ = ["cache_directory", "compiled"]
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+# What reading a damaged file of the cache may raise:
+_DAMAGED: Final = (pickle.PickleError, EOFError, ValueError, TypeError, LookupError, AttributeError, ImportError)
 
 
 def compiled(function: Kernel) -> Kernel:
@@ -35,9 +39,7 @@ def compiled(function: Kernel) -> Kernel:
             return kernel(*arguments)
         directory = cache_directory()
         with _only_one(directory):
-            ready = _declared(function, directory)
-            result = ready(*arguments)
-        kernel = ready
+            kernel, result = _first_call(function, directory, arguments)
         return result
 
     return call  # type: ignore[return-value]  # it takes and gives what the function does
@@ -50,19 +52,36 @@ def cache_directory() -> Path | None:
     """
     from llvmlite import binding  # noqa: PLC0415 - see `compiled`
 
-    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        return Path(chosen)
     try:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        directory = base / "distseat" / f"{__version__}-{binding.get_host_cpu_name()}"
-        base.mkdir(parents=True, exist_ok=True)
-        for part in (directory.parent, directory):
-            part.mkdir(mode=0o700, exist_ok=True)
+        if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+            directory = Path(chosen)
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        else:
+            base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+            base = base if base.is_absolute() else Path.home() / ".cache"
+            directory = base / "distseat" / f"{__version__}-{binding.get_host_cpu_name()}"
+            base.mkdir(parents=True, exist_ok=True)
+            for part in (directory.parent, directory):
+                part.mkdir(mode=0o700, exist_ok=True)
         found = directory.stat()
     except (OSError, RuntimeError):  # no home, or none that can be written
         return None
     is_own = found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o022
     return directory if is_own and os.access(directory, os.W_OK) else None
+
+
+def _first_call(function: Callable[..., Any], directory: Path | None, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
+    """The kernel, loaded or compiled, and its first result; what a killed process left of a cache is thrown away."""
+    kernel = _declared(function, directory)
+    try:
+        return kernel, kernel(*arguments)
+    except _DAMAGED:
+        if directory is None:
+            raise
+    for path in directory.rglob(f"*.{function.__name__}-*.nb[ic]"):
+        path.unlink(missing_ok=True)
+    kernel = _declared(function, directory)
+    return kernel, kernel(*arguments)
 
 
 def _declared(function: Callable[..., Any], directory: Path | None) -> Any:
@@ -84,6 +103,5 @@ def _only_one(directory: Path | None) -> Iterator[None]:
     if directory is None:
         yield
         return
-    directory.mkdir(parents=True, exist_ok=True)  # a user's own choice may not be there yet
     with FileLock(directory / "compiling.lock"):
         yield

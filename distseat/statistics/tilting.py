@@ -105,7 +105,7 @@ def tail_share(
     weight = exp(min(law.log_weight, _MAX_EXPONENT))
     return TailEstimate(
         log_share=min(law.log_weight + log(mean), 0.0),
-        relative_error=max(error / mean, LEAST_RELATIVE_ERROR),
+        relative_error=max(error / mean, 1 / n_draws),  # draws all alike have seen no more than that
         share_above=min(weight * mean_above, 1.0),
         standard_error_above=weight * error_above,
         n_draws=n_draws,

@@ -69,7 +69,7 @@ def test_a_sweep_ends_with_a_table_and_says_where_the_results_are(undisturbed):
     assert f"results: {out}/results.tsv" in done.stdout
     assert "to do: 533 stimuli with 1 models" in done.stderr, done.stderr
     assert "2 of 2 tests" in done.stderr
-    assert re.search(r"significant: \d+ of \d+ rows as published, \d+ of \d+ by word", done.stdout)
+    assert re.search(r"significant: \d+ of \d+ rows by stimulus, \d+ of \d+ by word", done.stdout)
     assert {"results.parquet", "results.tsv", "words.parquet", "manifest.json"} < committed(out).keys()
 
 

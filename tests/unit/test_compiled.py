@@ -254,6 +254,22 @@ def test_a_second_process_loads_what_the_first_has_compiled(tmp_path):
     assert {Path(name).parts[:2] for name in made} == {(".cache", "distseat")}
 
 
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [b"", b"no code at all", None])
+def test_a_damaged_file_of_the_cache_is_made_anew(tmp_path, suffix, damage):
+    environ = environment(tmp_path)
+    output_of(started(environ))
+    for path in tmp_path.rglob(f"*.{suffix}"):
+        path.write_bytes(path.read_bytes()[:100] if damage is None else damage)
+    assert COUNTED in output_of(started(environ))
+    assert "data saved to" not in output_of(started(environ))
+
+
+def test_a_numba_cache_dir_that_is_a_file_is_done_without(tmp_path):
+    (tmp_path / "own").write_text("")
+    assert COUNTED in output_of(started(environment(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "own"))))
+
+
 def test_numba_cache_dir_is_where_a_process_compiles_to(tmp_path):
     home, own = tmp_path / "home", tmp_path / "own"
     home.mkdir()

@@ -97,7 +97,7 @@ def test_only_the_last_layer_is_shown_and_all_rows_are_counted():
     early = replace(ROW, layer=0, effect_size=-0.77, decision="reject", **BY_WORD | {"decision_word": "reject"})
     text = shown(ROW, early, replace(ROW, test="v", **VOID), replace(ROW, test="u", **BY_WORD))
     assert "-0.77" not in text
-    assert "significant: 1 of 3 rows as published, 1 of 2 by word; 1 rows are void" in text
+    assert "significant: 1 of 3 rows by stimulus, 1 of 2 by word; 1 rows are void" in text
 
 
 def test_a_run_without_any_words_says_so_and_marks_none():
@@ -110,7 +110,7 @@ def test_a_run_without_any_words_says_so_and_marks_none():
 def test_a_run_of_void_rows_alone_is_shown():
     text = shown(replace(ROW, **VOID), replace(ROW, test="u", **VOID))
     assert text.count("void") == 3
-    assert "significant: 0 of 0 rows as published, 0 of 0 by word; 2 rows are void" in text
+    assert "significant: 0 of 0 rows by stimulus, 0 of 0 by word; 2 rows are void" in text
 
 
 def test_a_sub_token_rule_of_its_own_column_where_there_are_several():

@@ -352,11 +352,11 @@ def test_with_one_sentence_a_word_both_units_say_the_same():
         assert (row.n_words_x, row.n_words_y) == (row.n_x, row.n_y)
 
 
-def test_where_p_is_drawn_the_units_have_streams_of_their_own():
+def test_where_p_is_drawn_one_sentence_a_word_is_still_one_test():
     row = score_one(form("weat1", sizes=LARGE))
-    assert row.effect_size == row.effect_size_word
-    assert row.p_value != row.p_value_word
-    assert abs(row.p_value - row.p_value_word) < 5 * math.hypot(row.p_standard_error, row.p_standard_error_word)
+    assert row.method_used == row.method_used_word == "importance"
+    assert (row.effect_size, row.p_value) == (row.effect_size_word, row.p_value_word)
+    assert (row.p_less, row.p_standard_error) == (row.p_less_word, row.p_standard_error_word)
 
 
 def test_the_words_of_a_row_are_their_mean_scores_in_the_order_of_their_first_sentence():
@@ -415,13 +415,16 @@ def test_words_that_all_have_one_mean_score_leave_the_word_columns_null():
     assert {name for name in WORD_FIELDS if getattr(found.row, name) is not None} == set()
 
 
-def test_a_set_of_one_word_is_tested():
+def test_a_set_of_one_word_is_tested_by_stimulus_alone():
     chosen = form("weat1", sizes=(3, 4, 2, 2), n_sentences=3)
     one = tuple(s for s in chosen.stimuli["X"] if s.word.endswith("2"))
     (found,) = score([dataclasses.replace(chosen, stimuli={**chosen.stimuli, "X": one})], [SENT], read=Memory())
-    assert (found.row.n_x, found.row.n_words_x, found.row.p_floor_word) == (3, 1, 1 / 5)
-    assert found.row.interval_low < found.row.interval_high
-    assert found.row.leave_word_low < found.row.leave_word_high
+    assert found.row.n_x == 3
+    assert found.row.p_value is not None
+    assert {getattr(found.row, name) for name in ("n_words_x", "effect_size_word", "p_value_word", "interval_low")} == {
+        None
+    }
+    assert found.words is None
 
 
 def test_a_word_in_both_sets_of_targets_is_told():

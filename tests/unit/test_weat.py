@@ -289,6 +289,18 @@ def test_a_set_of_one_is_refused():
         distseat.weat(X[:1], Y, A, B)
 
 
+def test_a_single_word_a_side_leaves_the_test_of_stimuli_alone():
+    sets = np.random.default_rng(0).normal(size=(4, 8, 20))
+    assert distseat.weat(*sets, words_x=["a"] * 8, words_y=["b"] * 8) == distseat.weat(*sets)
+
+
+def test_one_stimulus_a_word_is_one_test_where_p_is_drawn():
+    sets = np.random.default_rng(0).normal(size=(4, 40, 20))
+    found = distseat.weat(*sets, words_x=[f"x{i}" for i in range(40)], words_y=[f"y{i}" for i in range(40)])
+    assert found.method_used == "importance"
+    assert (found.p_value, found.p_standard_error) == (found.p_value_word, found.p_standard_error_word)
+
+
 def test_words_that_all_have_one_score_leave_the_test_of_stimuli_alone():
     east, north = np.array([1.0, 0.0]), np.array([0.0, 1.0])
     mixed = np.array([east, north])
