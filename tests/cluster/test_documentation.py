@@ -7,10 +7,12 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pyarrow.parquet as pq
 import pytest
 
+from distseat.config import ModelEntry, SweepConfig
 from distseat.stores.results import ResultRow
 
 PAGES = ("README.md", "docs/methods.md", "docs/formats.md", "docs/cluster.md", "docs/replication.md", "docs/design.md")
@@ -83,6 +85,15 @@ def test_the_docs_name_every_column_of_the_results(repository):
     text = (repository / "docs/formats.md").read_text()
     for name in ResultRow.__dataclass_fields__:
         assert re.search(rf"\b{name}\b", text), name
+
+
+def test_the_docs_name_every_key_of_a_configuration_with_its_values(repository):
+    text = (repository / "docs/formats.md").read_text()
+    for name, field in [*SweepConfig.model_fields.items(), *ModelEntry.model_fields.items()]:
+        row = re.search(rf"^\| {name} \|.*$", text, flags=re.MULTILINE)
+        assert row, name
+        for value in get_args(field.annotation):
+            assert not isinstance(value, str) or value in row.group(), (name, value)
 
 
 def test_the_quickstart_has_every_row_and_the_picture_shows_it(workplace, repository):
