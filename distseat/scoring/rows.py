@@ -85,6 +85,7 @@ def _tested(
     model: ResolvedModel, form: TestForm, measured: Sequence[Measured], options: ScoringOptions
 ) -> Iterator[Scored]:
     """p-values and intervals of one form on every kind of vector; one set of resamples serves them all."""
+    stream = seed_sequence(options.seed, form.test_id, form.form, "bootstrap")
     resamples: dict[tuple[int, ...], Resamples] = {}
     for each in measured:
         if each.association is None:
@@ -93,21 +94,36 @@ def _tested(
         test = _p_value(model, each.row, each.association, "stimulus", options)
         found = _p_fields(test, "")
         if each.words is not None:
-            words = each.words.association
-            sizes = (len(words.scores_x), len(words.scores_y), *_n_attributes(each.attributes))
+            sizes = _sizes(each.words, each.attributes)
             if sizes not in resamples:
-                stream = seed_sequence(options.seed, form.test_id, form.form, "bootstrap")
                 resamples[sizes] = Resamples.draw(sizes, seed=stream)
-            interval = effect_size_interval(
-                words, resamples[sizes], attributes=each.attributes, method=options.interval
-            )
-            is_plain = len(words.joint) == len(each.association.joint)  # one stimulus a word: one test, told twice
-            by_word = test if is_plain else _p_value(model, each.row, words, "word", options)
-            found |= _p_fields(by_word, "_word")
-            found |= {"n_words_x": sizes[0], "n_words_y": sizes[1], "effect_size_word": words.effect_size}
-            if isfinite(interval.low) and isfinite(interval.high):
-                found |= {"interval_low": interval.low, "interval_high": interval.high}
+            # With one stimulus a word both units are one test, told twice.
+            is_plain = sum(sizes[:2]) == len(each.association.joint)
+            by_word = test if is_plain else _p_value(model, each.row, each.words.association, "word", options)
+            found |= _p_fields(by_word, "_word") | _size_fields(each.words, resamples[sizes], each.attributes, options)
         yield Scored(replace(each.row, **found), _row_words(each.row, each.words))
+
+
+def _sizes(words: WordScores, attributes: Attributes | None) -> tuple[int, ...]:
+    """Words of each set that is drawn from."""
+    targets = (len(words.words_x), len(words.words_y))
+    return (*targets, len(attributes.stimuli_a), len(attributes.stimuli_b)) if attributes else targets
+
+
+def _size_fields(
+    words: WordScores, resamples: Resamples, attributes: Attributes | None, options: ScoringOptions
+) -> dict[str, Any]:
+    """Effect size over words with its interval, and how many words there are."""
+    of = words.association
+    interval = effect_size_interval(of, resamples, attributes=attributes, method=options.interval)
+    is_known = isfinite(interval.low) and isfinite(interval.high)
+    return {
+        "n_words_x": len(words.words_x),
+        "n_words_y": len(words.words_y),
+        "effect_size_word": of.effect_size,
+        "interval_low": interval.low if is_known else None,
+        "interval_high": interval.high if is_known else None,
+    }
 
 
 def _p_value(
@@ -137,10 +153,6 @@ def _p_fields(found: PermutationTest, unit: str) -> dict[str, Any]:
         f"p_less{unit}": found.p_less,
         f"method_used{unit}": found.method_used,
     }
-
-
-def _n_attributes(attributes: Attributes | None) -> tuple[int, ...]:
-    return (len(attributes.stimuli_a), len(attributes.stimuli_b)) if attributes else ()
 
 
 def _row_words(row: ResultRow, words: WordScores | None) -> RowWords | None:
