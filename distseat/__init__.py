@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     """Load the statistics, and the compiler that they need, when first asked for: the command starts sooner."""
     if name in {"holm", "weat", "wefat"}:
-        from distseat import statistics  # noqa: PLC0415 - see above
+        from distseat import statistics  # noqa: PLC0415 - only who asks pays for it
 
         return getattr(statistics, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

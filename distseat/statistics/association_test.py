@@ -59,9 +59,9 @@ class WeatResult:
 
 def weat(  # noqa: PLR0913 - four sets and the options of a whole test
     X: NDArray[np.floating],  # noqa: N803 - the field's names of the sets
-    Y: NDArray[np.floating],  # noqa: N803
-    A: NDArray[np.floating],  # noqa: N803
-    B: NDArray[np.floating],  # noqa: N803
+    Y: NDArray[np.floating],  # noqa: N803 - likewise
+    A: NDArray[np.floating],  # noqa: N803 - likewise
+    B: NDArray[np.floating],  # noqa: N803 - likewise
     *,
     method: Method = "auto",
     words_x: Sequence[str] | None = None,

@@ -56,8 +56,8 @@ class WefatResult:
 
 def wefat(
     W: NDArray[np.floating],  # noqa: N803 - the field's names of the sets
-    A: NDArray[np.floating],  # noqa: N803
-    B: NDArray[np.floating],  # noqa: N803
+    A: NDArray[np.floating],  # noqa: N803 - likewise
+    B: NDArray[np.floating],  # noqa: N803 - likewise
     *,
     values: Sequence[float] | Floats | None = None,
     words: Sequence[str] | None = None,

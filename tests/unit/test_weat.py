@@ -200,10 +200,10 @@ def test_the_same_seed_gives_the_same_bits_and_another_seed_others():
 def test_the_global_random_state_is_neither_read_nor_changed():
     X, Y, A, B = sets(7, (40, 40, 5, 5), lift=0.5)
     np.random.seed(1)  # noqa: NPY002 - the state that is not to be touched
-    one, before = distseat.weat(X, Y, A, B), np.random.get_state()[1].tolist()  # noqa: NPY002
+    one, before = distseat.weat(X, Y, A, B), np.random.get_state()[1].tolist()  # noqa: NPY002 - likewise
     again = distseat.weat(X, Y, A, B)
     assert one == again
-    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002 - likewise
 
 
 @FEW
