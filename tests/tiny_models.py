@@ -30,7 +30,7 @@ def build_bert(directory: Path, texts: list[str]) -> None:
         model_max_length=512,
     )
     config = transformers.BertConfig(vocab_size=len(fast), max_position_embeddings=512, initializer_range=0.2, **_SIZE)
-    _save(directory, fast, transformers.BertModel(config))
+    _save(directory, fast, lambda: transformers.BertModel(config))
 
 
 def build_gpt(directory: Path, texts: list[str]) -> None:
@@ -42,7 +42,7 @@ def build_gpt(directory: Path, texts: list[str]) -> None:
     tokenizer.train_from_iterator(texts, trainer)
     fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", model_max_length=512)
     config = transformers.OpenAIGPTConfig(vocab_size=len(fast), n_positions=512, initializer_range=0.2, **_GPT_SIZE)
-    _save(directory, fast, transformers.OpenAIGPTModel(config))
+    _save(directory, fast, lambda: transformers.OpenAIGPTModel(config))
 
 
 def build_gpt2(directory: Path, texts: list[str]) -> None:
@@ -58,7 +58,7 @@ def build_gpt2(directory: Path, texts: list[str]) -> None:
         tokenizer_object=tokenizer, bos_token="<|endoftext|>", eos_token="<|endoftext|>", model_max_length=512
     )
     config = transformers.GPT2Config(vocab_size=len(fast), n_positions=512, initializer_range=0.2, **_GPT_SIZE)
-    _save(directory, fast, transformers.GPT2Model(config))
+    _save(directory, fast, lambda: transformers.GPT2Model(config))
 
 
 def build_llama(directory: Path, texts: list[str]) -> None:
@@ -80,7 +80,7 @@ def build_llama(directory: Path, texts: list[str]) -> None:
     config = transformers.LlamaConfig(
         vocab_size=len(fast), max_position_embeddings=512, initializer_range=0.2, num_key_value_heads=2, **_SIZE
     )
-    _save(directory, fast, transformers.LlamaModel(config))
+    _save(directory, fast, lambda: transformers.LlamaModel(config))
 
 
 BUILDERS: dict[str, Callable[[Path, list[str]], None]] = {
@@ -91,8 +91,9 @@ BUILDERS: dict[str, Callable[[Path, list[str]], None]] = {
 }
 
 
-def _save(directory: Path, tokenizer: transformers.PreTrainedTokenizerFast, model: torch.nn.Module) -> None:
-    torch.manual_seed(0)
-    model.init_weights()
+def _save(
+    directory: Path, tokenizer: transformers.PreTrainedTokenizerFast, build: Callable[[], torch.nn.Module]
+) -> None:
+    torch.manual_seed(0)  # before the weights are drawn: a model draws them as it is made, and not again
     tokenizer.save_pretrained(directory)
-    model.save_pretrained(directory)
+    build().save_pretrained(directory)
